@@ -74,6 +74,8 @@ class MismatchedCheckpointBranches(Rule):
         for legacy, differences in _mismatches(network.run_sites, network.releases):
             if legacy.scope.module.file is not network.file or not models_running(legacy.owner):
                 continue
+            if _are_of_other_release(network, legacy):
+                continue
             passed = (each.argument for each in differences if each.argument is not None)
             places = (argument_place(legacy, arg) for arg in passed)
             whole = legacy.span(legacy.call)
@@ -99,6 +101,8 @@ class MismatchedCheckpointBranches(Rule):
             blocks = listed_code(info.name for info in site.blocks)
             if not models_running(site.owner):
                 yield f"no model is seen to hold `{site.owner.name}`, which calls a checkpoint function"
+            elif _are_of_other_release(network, site):
+                yield f"{blocks} is only known from a release of transformers that this code does not use"
             elif _plain_beside(site, network.run_sites) is None:
                 yield f"the other branch has no single plain call of {blocks} to compare with"
             else:
@@ -110,6 +114,10 @@ class MismatchedCheckpointBranches(Rule):
                 "no call here goes through a checkpoint function in the model itself, so there are no two "
                 "calls to compare"
             )
+
+
+def _are_of_other_release(network: Network, site: RunSite) -> bool:
+    return any(map(network.is_of_other_release, site.blocks))
 
 
 def _described(differences: Sequence[BranchDifference]) -> str:

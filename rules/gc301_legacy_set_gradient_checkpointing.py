@@ -69,16 +69,15 @@ class LegacySetGradientCheckpointing(Rule):
     The fix removes the method; the library sets the flag of every module that has one. Where a block
     of the model has to become a checkpointing layer (GC001 or GC302), both are done at once.
 
-    It is unsafe if the model contains a class with a flag of its own, or loads a model, that the
-    override does not name: these would be enabled as well. It is also unsafe if a named class does not
-    initialize the flag to False, if the file may run with transformers before 4.35, if something about a
-    layer of the model or about its calls makes it unsafe to recompute it, as under GC001, or if code in the
-    files of the run, or around them, refers to the method. There is no fix for a method that does more than
-    set flags.
-
-    ## References
-
-    - transformers issues #27073 and #27610
+    It is unsafe if the model contains a class with a flag of its own, or loads a model, that the override
+    does not name: these would be enabled as well. The same holds for what a function makes or loads for
+    it, what its constructor is given, and what other code gives a flag. It is also unsafe if a named
+    class does not initialize the flag to False, if a model that has the override is not known to have a
+    flag anywhere, for which the library raises, if the override hides another one, if the model has a
+    checkpoint function of its own, which the library would replace, if the file may run with transformers
+    before 4.35, if something about a layer of the model or about its calls makes it unsafe to recompute
+    it, as under GC001, or if code in the files of the run, or around them, refers to the method. There is
+    no fix for a method that does more than set flags.
     """
 
     code = "GC301"
@@ -143,7 +142,8 @@ def _layers_left(network: Network, override: OldOverride) -> list[ClassInfo]:
     """Return the checkpointing layers of models with an override, whose flags it leaves alone."""
     models = (override.model, *subclasses(network.project, override.model))
     layers = {part for each in models for part in each.all_parts if part.is_checkpointing}
-    return sorted(layers, key=lambda each: (str(each.file.path), each.definition.start))
+    known = (each for each in layers if not network.is_of_other_release(each))
+    return sorted(known, key=lambda each: (str(each.file.path), each.definition.start))
 
 
 def _story(override: OldOverride, layers: Sequence[ClassInfo]) -> Iterator[StoryStep]:
@@ -172,10 +172,12 @@ def _without_override(network: Network, override: OldOverride) -> Fix | Refusal:
         return min(together, key=lambda fix: fix.applicability is Applicability.UNSAFE)
     names = dotted_names((override.method,))
     imports = drop_unused_imports(network.project, override.model.file, names, (removal,))
-    doubts = [*override_doubts(override), *_doubts(network, override)] or [
-        *computed_doubts(override),
-        *repeated_doubts(network, _recomputed_by_hand(network, override)),
-    ]
+    # Each takes more work than what is before it.
+    doubts = (
+        [*override_doubts(override), *_doubts(network, override)]
+        or repeated_doubts(network, _recomputed_by_hand(network, override))
+        or [*computed_doubts(override)]
+    )
     return Fix(
         f"Remove `{override.model.name}.{LIBRARY_SWITCH}`",
         (removal, *imports),

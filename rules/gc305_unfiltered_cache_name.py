@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from gclint.code.walk import Arg
+from gclint.code.walk import Arg, walk
 from gclint.edit.branch import is_spared
 from gclint.edit.cache_arguments import no_cache
+from gclint.edit.guard import guard_doubts
 from gclint.edit.places import argument_place
 from gclint.edit.without_cache import cache_doubts
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal, Repair, RepairKind
 from gclint.network.caches import has_flag, live_caches
-from gclint.network.construction import flag_doubt
 from gclint.network.explaining.places import CodeToExplain
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -22,6 +22,8 @@ from gclint.releases import EVER_NEUTRALISED
 from gclint.rule import Rule
 from gclint.wording import listed
 
+_DOING = ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom
+"""Expressions that do something which code around the call depends on."""
 _GUARD = "None if {0}.gradient_checkpointing and {0}.training else "
 
 
@@ -65,7 +67,8 @@ class UnfilteredCacheName(Rule):
     can only be a cache (see GC002). It is unsafe if the block, or the code around it, does or computes
     something else without the cache, or if that is not known, or if another layer, a run before or code
     around the model may write to or read from the same slot, or if code may set the block's
-    `_can_checkpoint_with_cache`, by which it keeps its cache, or if not all objects may have the flag.
+    `_can_checkpoint_with_cache`, by which it keeps its cache, or if not all objects may have the flag, or may
+    have it set without their blocks, or if evaluating the value may do something.
     Renaming the parameter is up to its author, since other callers may use the name.
 
     ## References
@@ -138,15 +141,14 @@ def _remedy(network: Network, site: RunSite, name: str, arg: Arg) -> Fix | Refus
             f"`{site.owner.name}` has no `gradient_checkpointing` flag of its own to guard the cache with; "
             f"rename the parameter `{name}` to `past_key_values` in `forward` and its calls"
         )
-    if isinstance(arg.value, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
+    if any(isinstance(each, _DOING) for each in walk(arg.value)):
         return Refusal("evaluating the value has side effects, so the guard has to be written by hand")
     other = no_cache(network, site, (arg,))
     if other is not None:
         return Refusal(other)
     start, _ = site.span(arg.value)
     repair = Repair(RepairKind.CALL, network.file.path, *site.span(site.call))
-    doubts = [*cache_doubts(network, site)]
-    doubts += filter(None, (flag_doubt(site.owner),))
+    doubts = [*cache_doubts(network, site), *guard_doubts(network, site, arg.value)]
     return Fix(
         f"Disable `{name}` while checkpointing",
         (Edit(network.file.path, start, start, _GUARD.format(site.scope.self_name)),),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
+from gclint.code.file import SourceFile
+from gclint.code.tokens import TokenKind, tokens
+from gclint.code.walk import dotted_name, walk, walk_scope
 from gclint.edit.replaced import function_replaced
 from gclint.finding import Applicability, Edit, Finding, Fix, Refusal
 from gclint.level import Level
@@ -17,6 +20,7 @@ from gclint.network.training import USE_REENTRANT, is_at
 from gclint.rule import Rule
 
 _MODULE = "torch.utils.checkpoint"
+_BY_TEXT = frozenset(("exec", "globals"))
 _FUNCTIONS = (f"{_MODULE}.checkpoint", f"{_MODULE}.checkpoint_sequential")
 
 
@@ -51,7 +55,9 @@ class ImplicitUseReentrant(Rule):
 
     The fix passes `use_reentrant=True`, which is what happens anyway, so it is safe. Torch recommends
     `use_reentrant=False`, which is up to you: gradients are the same in almost all cases, and it works
-    where no input requires grad, with keyword arguments, and with `find_unused_parameters=True`.
+    where no input requires grad, with keyword arguments, and with `find_unused_parameters=True`. There is
+    no fix where a parameter, an attribute or another variable is called, which may also be a function that
+    does not take the argument.
 
     ## References
 
@@ -96,7 +102,7 @@ def _calls(network: Network) -> Iterator[Done]:
 
 def _replaced(network: Network) -> Patch | None:
     """Return where something else is put in the place of a checkpoint function, if that is seen."""
-    return function_replaced(network, {each.rpartition(".")[2] for each in _FUNCTIONS})
+    return function_replaced(network, _FUNCTIONS)
 
 
 def _may_pass(network: Network, done: Done) -> bool:
@@ -109,10 +115,65 @@ def _remedy(network: Network, done: Done) -> Fix | Refusal:
     """Return the fix that passes what is the default."""
     node, file = done.node, network.file
     assert isinstance(node, ast.Call)  # Others are left out.
-    last = file.places.end(node) - 1
-    end = max((file.places.end(each) for each in (*node.args, *node.keywords)), default=0)
-    if not end or file.text[end:last].strip() not in ("", ","):
+    if not _is_torchs(file, node.func) or _has_names_by_text(file):
+        return Refusal(f"it may call something else as well, which need not take `{USE_REENTRANT}`")
+    end = _end_of_arguments(file, node)
+    if end is None:
         return Refusal(f"pass `{USE_REENTRANT}=False`")
     given = f"{USE_REENTRANT}=True"
     edit = Edit(file.path, end, end, f", {given}")
     return Fix(f"Pass `{given}`, the default; `False` is recommended", (edit,))
+
+
+def _is_torchs(file: SourceFile, function: ast.expr) -> bool:
+    """Return whether what is called is what an import gives, whoever calls the code around it.
+
+    A parameter, an attribute of an object or a variable may be something else elsewhere.
+    """
+    root, tree = (dotted_name(function) or "").partition(".")[0], file.tree
+    around = [each.node for each in file.outline.around(file.places.start(function)) if not each.is_class]
+    for scope in () if tree is None else (*reversed(around), tree.module):
+        bound = [node for node in walk_scope(scope) if root in _bound_names(node)]
+        if bound:
+            return all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in bound) or any(
+                isinstance(node, ast.Assign)
+                and len(bound) == 2  # It and its only target.
+                and root != (dotted_name(node.value) or root).partition(".")[0]
+                and _is_torchs(file, node.value)
+                for node in bound
+            )
+    return False
+
+
+def _bound_names(node: ast.AST) -> Collection[str]:
+    """Return the names that a node itself binds."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [each.asname or each.name.partition(".")[0] for each in node.names]
+    if isinstance(node, ast.Assign):
+        return [each.id for each in node.targets if isinstance(each, ast.Name)]
+    if isinstance(node, ast.Name):
+        return () if isinstance(node.ctx, ast.Load) else (node.id,)
+    if isinstance(node, ast.arg):
+        return (node.arg,)
+    name = getattr(node, "name", None)
+    return (name,) if isinstance(name, str) else getattr(node, "names", ())
+
+
+def _has_names_by_text(file: SourceFile) -> bool:
+    """Return whether a file may give its names another meaning by a text."""
+    nodes = () if file.tree is None else walk(file.tree.module)
+    return any(isinstance(node, ast.Name) and node.id in _BY_TEXT for node in nodes)
+
+
+def _end_of_arguments(file: SourceFile, node: ast.Call) -> int | None:
+    """Return where a further argument of a call can be put; None if it can nowhere."""
+    last = file.places.end(node) - 1
+    end = max((file.places.end(each) for each in (*node.args, *node.keywords)), default=0)
+    if not end or end > last:  # Without a comma, what stands alone for itself has no brackets of its own.
+        return None
+    for token in tokens(file.text, end, last):
+        if token.text == ")":
+            end = token.end
+        elif token.text != "," and token.kind not in (TokenKind.COMMENT, TokenKind.NEWLINE, TokenKind.JOIN):
+            return None
+    return end

@@ -18,9 +18,11 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
@@ -47,6 +49,8 @@ class Step:
 _SPREAD = ("-n", "auto")
 _LONGEST = 80 * 60
 """How many seconds CI may take: it ends what takes longer, and shows nothing of that."""
+_LONGEST_WORD = 90
+"""How many seconds what is stopped has to say what it has found."""
 _QUICK = (
     Step((), 65, "install gclint and what its tests need into .cache/tests"),
     Step(("ruff", "check", "."), 1, "lint"),
@@ -135,9 +139,8 @@ def _run(step: Step, end: float | None) -> bool:
     folder = CACHE / "tests"
     if step.command:
         left = None if end is None else max(0.0, end - time.monotonic())
-        command = [str(python_of(folder)), "-m", *step.command]
         try:
-            return subprocess.run(command, cwd=PROJECT, timeout=left).returncode == 0
+            return exit_status([str(python_of(folder)), "-m", *step.command], left) == 0
         except subprocess.TimeoutExpired:
             announce(f"stopped: all steps together have taken {minutes(_LONGEST)}")
             return False
@@ -147,6 +150,24 @@ def _run(step: Step, end: float | None) -> bool:
         announce(str(error))
         return False
     return True
+
+
+def exit_status(command: Sequence[str], seconds: float | None) -> int:
+    """Run a command until it ends, or is interrupted: then pytest says which tests have failed so far.
+
+    Raises:
+        subprocess.TimeoutExpired: it took longer.
+    """
+    with subprocess.Popen(command, cwd=PROJECT) as process:
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LONGEST_WORD)
+            raise
+        finally:
+            process.kill()
 
 
 def expected(remaining: Sequence[Step]) -> float:

@@ -174,6 +174,10 @@ _NOT_FUNCTIONAL = _words(
 )
 """Names in ``torch.nn.functional`` that are no functions of a model, or do more than return a result."""
 
+_NOT_READ = frozenset(
+    ("args", "extra_repr", "forward", "from_pretrained", "kwargs", "reset_parameters", "self")
+)
+"""What no method of a module reads that makes a result."""
 _NOT_MODULES = _words(
     {
         "contain what the user gives, or call it": """
@@ -199,6 +203,7 @@ class Tables:
     methods_only_read: frozenset[str]
     no_methods: frozenset[str]
     modules: frozenset[str]
+    names_of_modules: frozenset[str]
     functional: frozenset[str]
     undifferentiable: frozenset[str]
     with_indices: frozenset[str]
@@ -242,6 +247,7 @@ def tables() -> Tables:
         methods_only_read=_READING - views,
         no_methods=frozenset(name for name in fresh | views | changing if not hasattr(torch.Tensor, name)),
         modules=_modules(),
+        names_of_modules=_names_of_modules(),
         functional=_functional() - changing,
         undifferentiable=_WITHOUT_GRADIENT | frozenset(filter(_gives_no_gradient, fresh)),
         with_indices=frozenset(filter(_gives_indices, fresh)),
@@ -491,6 +497,20 @@ def _modules() -> frozenset[str]:
     )
 
 
+def _names_of_modules() -> frozenset[str]:
+    import torch
+
+    found: set[str] = set()
+    for module in _modules():
+        for kind in getattr(torch.nn, module).__mro__:
+            if kind not in (torch.nn.Module, object) and kind.__module__.startswith("torch."):
+                found.update(
+                    vars(kind), getattr(kind, "__constants__", ()), getattr(kind, "__annotations__", ())
+                )
+                found.update(inspect.signature(kind.__init__).parameters)
+    return frozenset(name for name in found - _NOT_READ if not name.startswith("_"))
+
+
 _HEAD = '''\
 """What operations on tensors change and share, and which modules and functions keep no state.
 
@@ -519,6 +539,7 @@ Classes of `torch.nn` whose `forward` keeps no state and changes nothing but its
 `inplace=` apart, and `max_norm=` of embeddings, which changes the weight. Results may share memory with an
 argument, as those of `Dropout`, `Flatten` and `Identity` do.
 """,
+    "names_of_modules": "Attributes, methods and settings of these classes, which their methods may read.",
     "undifferentiable": (
         "Operations whose results never require grad, unless a new tensor is asked for that does."
     ),

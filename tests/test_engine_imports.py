@@ -74,6 +74,14 @@ def test_a_file_that_imports_a_changed_one_is_a_user_of_it(statement: str) -> No
     assert {path for path in users if "/modeling_" in path} == {_CHANGED, user}
 
 
+@pytest.mark.parametrize("stray", ["__init__.py", "../__init__.py"])
+def test_a_package_inside_of_another_one_by_mistake_is_imported_by_its_name(stray: str) -> None:
+    user = "package/models/y/modeling_y.py"
+    statement = "from package.models.x.modeling_x import Block\n"
+    users = _users(_project({stray: "", "__init__.py": "", **_PACKAGE, user: statement}), _CHANGED)
+    assert user in users
+
+
 @pytest.mark.parametrize(
     ("before", "after", "is_user"),
     [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -23,12 +25,12 @@ def run(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """Let steps pass at once, except for mypy; return the commands that were run."""
     commands: list[Sequence[str]] = []
 
-    def passed(command: Sequence[str], **_options: object) -> subprocess.CompletedProcess[bytes]:
+    def passed(command: Sequence[str], _seconds: float | None) -> int:
         commands.append(command[2:])
-        return subprocess.CompletedProcess(command, int("mypy" in command))
+        return int("mypy" in command)
 
     monkeypatch.setattr(everything, "fresh_environment", lambda *_arguments: Path())
-    monkeypatch.setattr(subprocess, "run", passed)
+    monkeypatch.setattr(everything, "exit_status", passed)
     return commands
 
 
@@ -149,15 +151,13 @@ def test_what_takes_too_long_for_continuous_integration_is_stopped_and_named(
 ) -> None:
     asked: list[float | None] = []
 
-    def hang(command: Sequence[str], **options: object) -> subprocess.CompletedProcess[bytes]:
-        left = options["timeout"]
-        assert left is None or isinstance(left, float)
+    def hang(command: Sequence[str], left: float | None) -> int:
         asked.append(left)
         if "ruff" in command and left is not None:
             raise subprocess.TimeoutExpired(command, left)
-        return subprocess.CompletedProcess(command, 0)
+        return 0
 
-    monkeypatch.setattr(subprocess, "run", hang)
+    monkeypatch.setattr(everything, "exit_status", hang)
     assert everything.main(["--full"]) == 1
     out = capsys.readouterr().out
     assert "== stopped: all steps together have taken about 80 minutes\n" in out
@@ -166,6 +166,24 @@ def test_what_takes_too_long_for_continuous_integration_is_stopped_and_named(
     asked.clear()
     assert everything.main([]) == 0
     assert set(asked) == {None}
+
+
+def test_tests_that_are_stopped_say_first_what_has_failed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "test_two.py"
+    path.write_text(
+        "import signal\n\n\ndef test_wrong():\n    assert 2 == 3\n\n\ndef test_long():\n    signal.pause()\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, str(path)]
+    said = ""
+    for seconds in (3, 9, 81):  # A busy machine has not begun yet.
+        if "assert 2 == 3" not in said:
+            with pytest.raises(subprocess.TimeoutExpired):
+                everything.exit_status(command, seconds)
+            said = capfd.readouterr().out
+    assert "assert 2 == 3" in said
 
 
 def test_nothing_is_run_without_an_environment(

@@ -9,7 +9,7 @@ import pytest
 
 from gclint.finding import Applicability
 from tests.decisions.toy import LOOP, STACK, block, model, toy
-from tests.toy_models import applicability
+from tests.toy_models import applicability, only_fix
 
 _BEFORE = """
 import sys
@@ -114,6 +114,27 @@ def test_what_another_file_replaces_is_a_doubt(code: str, tmp_path: Path) -> Non
 def test_what_another_file_has_of_its_own_is_none(tmp_path: Path) -> None:
     text = "from .modeling_toy import Part\n\n\nclass Other(Part):\n    pass\n\n\nOther.step = Part.step\n"
     assert _applicability(tmp_path, others={"__init__.py": "", "other.py": text}) is Applicability.SAFE
+
+
+def test_a_table_matters_where_it_is_named_or_where_what_it_holds_is_run(tmp_path: Path) -> None:
+    text = "from transformers.{} import {table}\n\n{table}[0] = print\n"
+    for module, table, said in (
+        ("pytorch_utils", "ALL_LAYERNORM_LAYERS", Applicability.SAFE),
+        ("activations", "ACT2FN", Applicability.UNSAFE),
+    ):
+        others = {
+            "__init__.py": "from . import modeling_toy, other",
+            "other.py": text.format(module, table=table),
+        }
+        assert _applicability(tmp_path, others=others) is said
+
+
+def test_of_a_hundred_places_only_the_first_are_told(tmp_path: Path) -> None:
+    patches = "".join(f"modeling_toy.helper = len{number}\n" for number in range(100))
+    others = {"__init__.py": "", "patches.py": f"from . import modeling_toy\n\n{patches}"}
+    layer = block(_BODY, init="self.part = Part()")
+    fix = only_fix(tmp_path, toy(_BEFORE, layer, model(LOOP, init=STACK)), others)
+    assert (fix.reason or "").count(" replaces something ") == 3
 
 
 @pytest.mark.parametrize("code", _SETTING)

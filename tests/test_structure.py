@@ -82,6 +82,7 @@ _CIRCLES = (
     "gclint.model.values",
     "gclint.model.frames",
     "gclint.model.spaces",
+    "gclint.model.star_imports",
 )
 """Names, scopes, classes and modules: mutually recursive by nature."""
 

@@ -39,14 +39,14 @@ def reported(folder: Path, files: Mapping[str, str]) -> list[str]:
     return [finding.symbol for finding in result.findings]
 
 
-def applicability(
+def only_fix(
     folder: Path,
     first: str,
     others: Mapping[str, str] | None = None,
     code: str = "GC001",
     target: str | None = None,
-) -> Applicability:
-    """Return how safe the fix is of the only finding of a rule in a file.
+) -> Fix:
+    """Return the fix of the only finding of a rule in a file.
 
     Args:
         folder: where to write files.
@@ -62,4 +62,15 @@ def applicability(
     settings = Settings() if target is None else Settings(target_version=releases(target))
     (finding,) = check(Project(settings, [given], [folder]), rules).findings
     assert isinstance(finding.remedy, Fix), finding.remedy
-    return finding.remedy.applicability
+    return finding.remedy
+
+
+def applicability(
+    folder: Path,
+    first: str,
+    others: Mapping[str, str] | None = None,
+    code: str = "GC001",
+    target: str | None = None,
+) -> Applicability:
+    """Return how safe that fix is."""
+    return only_fix(folder, first, others, code, target).applicability

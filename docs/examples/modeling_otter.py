@@ -13,14 +13,14 @@ class OtterConfig(PretrainedConfig):
 
 
 class OtterAttention(nn.Module):
-    def __init__(self, config):
+    def __init__(self, config, index=None):
         super().__init__()
-        self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size)
+        self.index, self.qkv = index, nn.Linear(config.hidden_size, 3 * config.hidden_size)
 
     def forward(self, hidden_states, past_key_values=None):
         query, key, value = self.qkv(hidden_states).chunk(3, dim=-1)
         if past_key_values is not None:
-            key, value = past_key_values.update(key, value, 0)
+            key, value = past_key_values.update(key, value, self.index)
         return torch.softmax(query @ key.transpose(-1, -2), dim=-1) @ value
 
 
@@ -34,9 +34,9 @@ class OtterEncoderLayer(nn.Module):
 
 
 class OtterDecoderLayer(GradientCheckpointingLayer):
-    def __init__(self, config):
+    def __init__(self, config, index):
         super().__init__()
-        self.attention = OtterAttention(config)
+        self.attention = OtterAttention(config, index)
         self.mlp = nn.Linear(config.hidden_size, config.hidden_size)
 
     def forward(self, hidden_states, encoder_hidden_states, past_key_values=None):
@@ -51,7 +51,7 @@ class OtterModel(PreTrainedModel):
     def __init__(self, config):
         super().__init__(config)
         self.encoder = nn.ModuleList([OtterEncoderLayer(config) for _ in range(config.num_hidden_layers)])
-        self.decoder = nn.ModuleList([OtterDecoderLayer(config) for _ in range(config.num_hidden_layers)])
+        self.decoder = nn.ModuleList([OtterDecoderLayer(config, i) for i in range(config.num_hidden_layers)])
         self.post_init()
 
     def forward(self, encoder_hidden_states, hidden_states, past_key_values=None):

@@ -89,6 +89,19 @@ class SourceFile:
         """
         return self._bom + text.encode(self.encoding)
 
+    def reads_back(self, text: str) -> bool:
+        """Return whether Python would read the bytes of another text of this file as that text.
+
+        What is added or removed further up decides whether a line is one of the first two, which alone can
+        declare an encoding.
+        """
+        first = _FIRST_LINES.match(text)
+        try:
+            declared = _declared_encoding(self._bom + (first[0] if first else "").encode(errors="replace"))
+        except UnreadableFile:
+            return False
+        return declared == self.encoding or text.isascii()
+
     @property
     def tree(self) -> Tree | None:
         """The syntax tree of the text; None if the running Python cannot parse it.

@@ -10,7 +10,10 @@ from functools import cached_property
 from typing import Protocol
 
 from gclint.code.tree import DEFINITIONS, DefinitionNode, OffsetTable, Tree, statements_around
+from gclint.code.walk import text_of
 
+_EXPORTS = "__all__"
+_LISTS = (ast.List, ast.Tuple)
 _REST_OF_LINE = re.compile(r"[^\r\n]*")
 
 
@@ -217,6 +220,26 @@ class Outline:
     def functions(self) -> dict[str, Definition]:
         """Module-level functions by name."""
         return {d.name: d for d in self.definitions if not d.is_class and d.parent is None}
+
+    def exports(self, name: str) -> bool | None:
+        """Return whether a star import gives a name, if the module has it; None if that is not known."""
+        if _EXPORTS not in self.file.text:
+            return not name.startswith("_")
+        return None if self._exported is None else name in self._exported
+
+    def lists(self, name: str) -> bool:
+        """Return whether ``__all__`` has a name."""
+        return self._exported is not None and name in self._exported
+
+    @cached_property
+    def _exported(self) -> frozenset[str] | None:
+        """The names that the text lists in ``__all__``; None if there is no such list, or it is computed."""
+        tree = self.file.tree
+        listed = None if tree is None else tree.assignments.get(_EXPORTS)
+        if listed is None or self.file.text.count(_EXPORTS) != 1 or not isinstance(listed.value, _LISTS):
+            return None
+        texts = {text_of(each) for each in listed.value.elts}
+        return None if None in texts else frozenset(filter(None, texts))
 
     def around(self, offset: int) -> list[Definition]:
         """Return the definitions around a place, the innermost last."""

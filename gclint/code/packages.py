@@ -92,8 +92,19 @@ class Packages:
             base = parent.joinpath(*parts)
             if is_file(base.with_name(base.name + ".py")) or is_file(base / _INIT):
                 return base
-        parent_of_regular = regular or self._given_packages.get(parts[0])
+        parent_of_regular = (
+            regular or self._given_packages.get(parts[0]) or self._parent_inside(folder, parts[0])
+        )
         return None if parent_of_regular is None else parent_of_regular.joinpath(*parts)
+
+    def _parent_inside(self, folder: Path, name: str) -> Path | None:
+        """Return what holds the package of a name that a folder lies in, within another one by mistake.
+
+        A stray ``__init__.py`` in the folder of a project makes it a package that nobody imports.
+        """
+        root = self.root(folder)
+        inside = [each for each in (folder, *folder.parents) if root in each.parents and each.name == name]
+        return inside[-1].parent if inside else None
 
     def within_repository(self, folder: Path) -> Sequence[Path]:
         """Return a folder and those above it, up to the root of its repository, or else of everything."""

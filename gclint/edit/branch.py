@@ -7,19 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gclint.code.file import SourceFile
-from gclint.code.walk import FUNCTIONS, conjuncts, text_of, walk
+from gclint.code.walk import FUNCTIONS, conjuncts, walk
 from gclint.finding import Refusal
 from gclint.network.assignments import Arm
 from gclint.network.evaluation.scope import Scope
 from gclint.network.runsite import RunSite
-
-_CONDITION_NAMES = {
-    "gradient_checkpointing",
-    "training",
-    "_requires_grad",
-    "is_grad_enabled",
-    "requires_grad",
-}
+from gclint.network.switch import is_flag, is_mode, is_training
 
 
 @dataclass(frozen=True)
@@ -61,7 +54,7 @@ def legacy_branch(site: RunSite, sites: Sequence[RunSite]) -> LegacyBranch | Ref
         site: a checkpointed call.
         sites: all run sites of the file.
     """
-    arm = next((arm for arm in reversed(site.arms) if _checkpoints(arm)), None)
+    arm = next((arm for arm in reversed(site.arms) if _checkpoints(site.scope, arm)), None)
     if arm is None:
         return Refusal(
             "the checkpointed call is not in an `if` that tests only the checkpointing flag and `training`"
@@ -82,12 +75,14 @@ def _is_elif(file: SourceFile, statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and file.text.startswith("elif", file.places.start(statement))
 
 
-def _checkpoints(arm: Arm) -> bool:
+def _checkpoints(scope: Scope, arm: Arm) -> bool:
     """Return whether one side of an ``if`` is where the model checkpoints."""
     test = arm.node.test
     if arm.taken:
-        return _is_condition(test)
-    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and _is_condition(test.operand)
+        return _is_condition(scope, test)
+    return (
+        isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and _is_condition(scope, test.operand)
+    )
 
 
 def leaves_out_training(branch: LegacyBranch) -> bool:
@@ -95,29 +90,19 @@ def leaves_out_training(branch: LegacyBranch) -> bool:
     test = branch.node.test
     if isinstance(test, ast.UnaryOp):
         test = test.operand
-    return "training" not in map(_condition_name, conjuncts(test))
+    return not any(is_training(branch.scope, part) for part in conjuncts(test))
 
 
-def _is_condition(test: ast.expr) -> bool:
+def _is_condition(scope: Scope, test: ast.expr) -> bool:
     """Return whether a test asks for the checkpointing flag, and for nothing but modes beside it."""
-    parts = list(conjuncts(test))
-    names = [_condition_name(part) for part in parts]
-    return "gradient_checkpointing" in names and all(name in _CONDITION_NAMES for name in names)
-
-
-def _condition_name(part: ast.expr) -> str | None:
-    if isinstance(part, ast.Attribute):
-        return part.attr
-    if isinstance(part, ast.Call):
-        if isinstance(part.func, ast.Name) and part.func.id == "getattr" and len(part.args) >= 2:
-            return text_of(part.args[1])
-        return _condition_name(part.func)
-    return None
+    parts = [*conjuncts(test)]
+    is_asked = any(is_flag(scope, part) for part in parts)
+    return is_asked and all(is_flag(scope, part) or is_mode(scope, part) for part in parts)
 
 
 def is_spared(site: RunSite) -> bool:
     """Return whether a call stands where the model does not checkpoint, since its own branch does that."""
-    return any(_checkpoints(replace(arm, taken=not arm.taken)) for arm in site.arms)
+    return any(_checkpoints(site.scope, replace(arm, taken=not arm.taken)) for arm in site.arms)
 
 
 def functions_used_outside(branch: LegacyBranch) -> list[str]:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from gclint.code.file import SourceFile
 from gclint.code.remembered import remembered
 from gclint.code.walk import Arg
+from gclint.edit.users import users
 from gclint.model.cache_values import DROPPED
 from gclint.model.caches import Doubt, doubts
 from gclint.network.activation import is_constant
 from gclint.network.binding import BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo
-from gclint.network.importers import importers
+from gclint.network.importers import importers, words_in
 from gclint.network.index import subclasses
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
@@ -56,7 +57,7 @@ def _doubts(network: Network) -> Mapping[ast.expr, Doubt | None]:
     """Return why the arguments of all calls of blocks may be something else than caches, if they may."""
     passed = [(site, arg) for site in network.run_sites for arg in _may_be_dropped(site)]
     owners = {site.owner: None for site, _ in passed}
-    files = {each: None for info in owners for each in _users(network, info)}
+    files = {each: None for info in owners for each in _users(network, info)} if passed else {}
     files.pop(network.file, None)
     return doubts(
         network.project,
@@ -78,8 +79,9 @@ def _may_be_dropped(site: RunSite) -> Iterator[Arg]:
 
 
 def _users(network: Network, info: ClassInfo) -> Iterator[SourceFile]:
-    """Yield the files that may run methods of a class."""
+    """Yield the files that may run methods of a class, in whatever way they import it."""
     yield from (each.file for each in importers(network.project, info))
+    yield from (each.file for each in users(network) if info.name in words_in(each.file))
     yield from (each.file for each in subclasses(network.project, info))
 
 

@@ -287,6 +287,11 @@ def _bound_from_inside(file: SourceFile) -> frozenset[str]:
 
 def write_call(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> tuple[Edit, ...] | Refusal:
     """Return the edits that give a call these arguments; none where it has them already."""
+    if _place(call) in _calls_in_texts(file):
+        return Refusal("the call stands in an f-string, which may show its code, and not take all quotes")
+    private = next(filter(_is_private, (slot.keyword or "" for slot in slots)), None)
+    if private is not None:
+        return Refusal(f"`{private}` is a private name, by which no call passes an argument")
     edits = _edits_in_place(file, call, slots)
     if edits is not None and _still_fits(file, file.places.end(call) - 2, edits):
         return edits
@@ -299,8 +304,33 @@ def write_call(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> tuple
     items: list[Item] = []
     for slot in slots:
         item = Item(slot.default or "") if slot.source is None else existing.items[slot.source.index]
-        items.append(item if slot.keyword is None else replace(item, code=f"{slot.keyword}={item.code}"))
+        if slot.keyword is not None:
+            is_bare = slot.source is not None and _is_bare_walrus(slot.source.arg.value, item.code)
+            value = f"({item.code})" if is_bare else item.code
+            item = replace(item, code=f"{slot.keyword}={value}")
+        items.append(item)
     return (existing.written(items),)
+
+
+def _is_bare_walrus(node: ast.expr, code: str) -> bool:
+    """Return whether the code of an argument is an assignment, which only brackets let have a keyword."""
+    return isinstance(node, ast.NamedExpr) and not code.startswith("(")
+
+
+def _is_private(name: str) -> bool:
+    """Return whether a parameter of a method has another name than its text says."""
+    return name.startswith("__") and not name.endswith("__")
+
+
+def _place(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+@remembered
+def _calls_in_texts(file: SourceFile) -> frozenset[tuple[int, int]]:
+    """Return where calls in f-strings stand."""
+    texts = (each for each in walk(file.tree.module) if isinstance(each, ast.JoinedStr)) if file.tree else ()
+    return frozenset(_place(node) for text in texts for node in walk(text) if isinstance(node, ast.Call))
 
 
 def _edits_in_place(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> tuple[Edit, ...] | None:
@@ -315,7 +345,9 @@ def _edits_in_place(file: SourceFile, call: ast.Call, slots: Sequence[Slot]) -> 
             written = _KEYWORD.match(file.text[start:end])
             edits.append(Edit(file.path, start, start if written is None else start + written.end(), ""))
         elif arg.keyword is None and slot.keyword is not None:
-            edits.append(Edit(file.path, start, start, f"{slot.keyword}="))
+            is_bare = _is_bare_walrus(arg.value, file.text[start:end])
+            edits.append(Edit(file.path, start, start, f"{slot.keyword}={'(' * is_bare}"))
+            edits += [Edit(file.path, end, end, ")")] * is_bare
     return tuple(edits)
 
 

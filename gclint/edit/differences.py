@@ -128,10 +128,12 @@ class _Sides:
         """Return how two pieces of code differ."""
         if isinstance(one, ast.Call) and one in self._legacy:
             legacy = self._legacy[one]
+            if not legacy.is_exact:
+                return [BranchDifference("what it checkpoints may do more than run the layer")]
             bare = _without_outcome(legacy, other)
             if not isinstance(bare, ast.Call) or bare not in self._plain:
                 return [BranchDifference("its two sides use the result of the call differently")]
-            if isinstance(bare.func, ast.Attribute) and bare.func.attr == "forward":
+            if self._plain[bare].calls_forward:
                 return [
                     BranchDifference(
                         "its plain call calls `forward` directly, which no release before 5.23 recomputes"
@@ -182,6 +184,11 @@ def compare_calls(
     if structure(legacy.receiver) != structure(plain.receiver):
         one_receiver, other_receiver = (_code(site, site.receiver) for site in (legacy, plain))
         return [BranchDifference(f"its two sides run `{one_receiver}` and `{other_receiver}`")]
+    functions = {None if site.function is None else site.function.node for site in (legacy, plain)}
+    if len(functions) > 1:
+        return [BranchDifference("its two sides run different functions")]
+    if legacy.does_more:
+        return [BranchDifference("the function that it checkpoints does more than run the layer")]
     found: dict[BranchDifference, None] = {}
     for name, signature, parameters in _callees(legacy):
         if signature is None:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 
+from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.outline import Definition
+from gclint.code.paths import behind_line, shown
 from gclint.code.walk import dotted_name, last_name, text_of
 from gclint.edit.branch import leaves_out_training
 from gclint.edit.differences import differences
 from gclint.edit.group import BlockGroup, classes_around, root_of, sites_of
-from gclint.edit.recomputed import stores_on_self
+from gclint.edit.recomputed import recomputation_doubts, stores_on_self, unknown_doubts
+from gclint.edit.users import subclasses_around
 from gclint.model.replacements import CALLING
 from gclint.network.evaluation.classes import ClassInfo, nodes_of, words_of
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.model import Network
-from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG
+from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG, FUNCTION_SETTINGS, functions_set
 from gclint.network.runsite import RunSite
 from gclint.network.traits import statistics_class
+from gclint.releases import FIRST_NON_REENTRANT
 from gclint.wording import listed_code
 
 _HOOKING = frozenset(("register_forward_hook", "register_forward_pre_hook"))
@@ -28,6 +33,8 @@ _RECORDED = "_can_record_outputs"
 _GIVEN_OUT = ("hidden_states", "attentions")
 """How names of outputs end of which no model computes a loss."""
 _REGISTERING = "__init_subclass__"
+_READ_BY_BASE = "training"
+_MOST_SUBCLASSES = 3
 _PLAIN_METACLASSES = frozenset(("type", "ABCMeta"))
 """Metaclasses of Python to which bases are nothing but bases."""
 
@@ -46,6 +53,8 @@ def block_doubts(info: ClassInfo) -> list[str]:
     for name in CALLING:
         if info.find_method(name) is not None:
             doubts.append(f"`{info.name}` overrides `{name}`, and may bypass that of the base class")
+    if info.find_method(_READ_BY_BASE) is not None or any(each.assigns(_READ_BY_BASE) for each in info.mro):
+        doubts.append(f"`{info.name}` has a `{_READ_BY_BASE}` of its own, which the base class reads")
     doubts += _registration_doubts(info)
     forward = info.find_method("forward")
     if forward is not None and is_decorated_unrecorded(forward[1]):
@@ -169,13 +178,39 @@ def branch_doubts(network: Network, group: BlockGroup) -> list[str]:
             f"{difference.description}"
             for difference in differences(branch, network.releases)
         ]
+        if not all(site.calls_library or site.calls_only_torch for site in branch.legacy):
+            doubts.append(
+                f"the branch on line {row} does not surely call torch's checkpoint function, or has options "
+                "set for it elsewhere"
+            )
+        if any(site.calls_library for site in branch.legacy):
+            doubts += islice(_functions_set(network, row), 1)
         if any(site.option("context_fn") is not None for site in branch.legacy):
             doubts.append(f"the branch on line {row} passes a `context_fn`, which the base class does not")
+        if network.releases.come_before(FIRST_NON_REENTRANT) and any(
+            site.may_be_non_reentrant for site in branch.legacy
+        ):
+            doubts.append(
+                f"the branch on line {row} may choose `use_reentrant=False`, and the base class checkpoints "
+                f"with reentry before transformers {FIRST_NON_REENTRANT} unless it is told otherwise"
+            )
         if leaves_out_training(branch):
             doubts.append(
                 f"the branch on line {row} also checkpoints in evaluation mode, which the base class does not"
             )
     return doubts
+
+
+def _functions_set(network: Network, row: int) -> Iterator[str]:
+    """Yield where code sets the function by which a branch checkpoints, and not that of its layers."""
+    project, own = network.project, network.file
+    for file in project.chosen(files_mentioning(project, CHECKPOINT_FUNCTION), FUNCTION_SETTINGS, "", own):
+        for offset in functions_set(project.consult(own, file.path)):
+            where = f"line {file.position(offset).row}{behind_line(file.path, own.path)}"
+            yield (
+                f"{where} may set the checkpoint function of the branch on line {row}, and the layers would "
+                "keep the one that the library sets"
+            )
 
 
 def shared_bases(network: Network, group: BlockGroup) -> list[str]:
@@ -196,6 +231,33 @@ def shared_bases(network: Network, group: BlockGroup) -> list[str]:
         if holders:
             doubts.append(f"`{info.name}` is also part of `{holders[0]}`, which is recomputed as a whole")
     return doubts
+
+
+def subclass_doubts(network: Network, group: BlockGroup) -> Iterator[str]:
+    """Yield what becomes different in classes of other files, or in functions, that inherit from blocks.
+
+    Only the first few are looked for: there may be a thousand, and none is safe if one is not.
+    """
+    return islice(_subclass_doubts(network, group), _MOST_SUBCLASSES)
+
+
+def _subclass_doubts(network: Network, group: BlockGroup) -> Iterator[str]:
+    roots = dict.fromkeys(root_of(info) for info in group.blocks)
+    is_new = bool(newly_checkpointed(network, group))
+    for info in dict.fromkeys(each for root in roots for each in subclasses_around(network, root)):
+        is_own = info.file is network.file
+        where = "" if is_own else f" in {shown(info.file.path)}"
+        if info in group.blocks or info.is_checkpointing:
+            continue
+        if info.definition.is_local:
+            yield f"`{info.name}`{where}, which a function makes, is recomputed with its base"
+        elif not is_own:
+            doubts = (
+                block_doubts(info) or recomputation_doubts(info) or (unknown_doubts(info) if is_new else [])
+            )
+            yield from (
+                f"`{info.name}`{where} is recomputed with its base, and {each}" for each in doubts[:1]
+            )
 
 
 def newly_checkpointed(network: Network, group: BlockGroup) -> list[RunSite]:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from gclint.code.outline import Definition
 from gclint.code.walk import Arg, arguments, children, dotted_name, last_name, text_of, walk
 from gclint.copies.generated import is_modular
+from gclint.edit.replaced import files_imported
+from gclint.edit.unfollowed import unfollowed
 from gclint.edit.users import code_of, users_naming
 from gclint.network.evaluation.body import (
     ADDING_METHODS,
@@ -38,12 +42,16 @@ from gclint.network.holders import held_classes
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite, is_checkpoint_function
 
-_ADDING = ADDING_METHODS | {"__setitem__", "__iadd__", "setdefault"}
+_ADDING = ADDING_METHODS | {"__setitem__", "__iadd__", "setdefault", "setitem"}
 """Methods that put their last argument into a stack."""
 _INNER = frozenset(("_modules", "__dict__"))
 """Attributes in which modules keep what they hold."""
 _LOOKING_UP = frozenset(("getattr", "get_submodule"))
 _SETTING = frozenset((*COMPUTING, "__setattr__", "set_submodule"))
+_COMPUTING = _SETTING | {"getattr"}
+_ANY = ".+"
+_GAPS = re.compile(r"%\w|\{[^}]*\}")
+"""Where a text that is filled in has gaps."""
 _OF_PATHS = "_submodule"
 """A part of the names of methods that take paths of parts."""
 _CLASS = "__class__"
@@ -77,7 +85,12 @@ _MOST = 3
 
 
 def stack_doubts(
-    network: Network, site: RunSite, name: str, suits: Callable[[ClassInfo], bool]
+    network: Network,
+    site: RunSite,
+    name: str,
+    suits: Callable[[ClassInfo], bool],
+    *,
+    trusts_functions: bool = False,
 ) -> Iterator[str]:
     """Yield what else may stand in the stack that an attribute of a site's owner holds.
 
@@ -86,10 +99,11 @@ def stack_doubts(
         site: where the stack's blocks are run.
         name: the attribute.
         suits: tells whether objects of a class may be run there.
+        trusts_functions: whether one that is not known is taken to put nothing into a stack that it gets.
     """
     names = frozenset((name, *_giving(site.owner, name)))
     for code in _code_naming(network, site.owner, names):
-        if _Uses(code, site, names, suits).may_fill():
+        if _Uses(code, site, names, suits, trusts_functions=trusts_functions).may_fill():
             stack = "attributes with computed names" if name == COMPUTED else f"`{name}`"
             yield f"it is not known what else `{code.name}` puts into {stack}"
             return
@@ -135,7 +149,9 @@ def _code_naming(network: Network, owner: ClassInfo, names: Collection[str]) -> 
             if is_named(method):
                 scope = owner.scope(method, info.module)
                 yield _Code(f"{info.name}.{method.name}", scope, info.file is not owner.file and is_generated)
-    for module in (network.module, *users_naming(network, frozenset(names) - {COMPUTED})):
+    imported = map(network.library.module, files_imported(network))
+    around = (network.module, *users_naming(network, frozenset(names) - {COMPUTED}), *imported)
+    for module in dict.fromkeys(around):
         for name, scope in code_of(module, is_named):
             if scope.owner not in owner.mro:
                 yield _Code(name, scope, module.file is not owner.file and is_generated)
@@ -151,6 +167,8 @@ class _Uses:
         names: Collection[str],
         suits: Callable[[ClassInfo], bool],
         depth: int = 0,
+        *,
+        trusts_functions: bool = False,
     ) -> None:
         """Look at a function's code.
 
@@ -160,7 +178,9 @@ class _Uses:
             names: the attributes that hold the stack, and the methods that return it.
             suits: tells whether objects of a class may be run there.
             depth: how many calls away from the code that names it.
+            trusts_functions: whether one that is not known is taken to put nothing into a stack.
         """
+        self._trusts_functions = trusts_functions
         self._code, self._site, self._names, self._depth = code, site, names, depth
         self._suits = suits
         self._scope = code.scope
@@ -185,7 +205,10 @@ class _Uses:
 
     def _is_stack(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Attribute):
-            return node.attr in self._names and self._may_own(node.value)
+            is_named = node.attr in self._names or (
+                COMPUTED in self._names and any(each.fullmatch(node.attr) for each in self._patterns)
+            )
+            return is_named and self._may_own(node.value)
         if isinstance(node, ast.Call):
             function, given = last_name(node.func), arguments(node)
             if function in _SETTING and len(given) > 1:
@@ -198,6 +221,16 @@ class _Uses:
             holder = node.value.attr if isinstance(node.value, ast.Attribute) else ""
             return holder in _INNER and not isinstance(node.slice, ast.Slice) and self._is_key(node.slice)
         return False
+
+    @cached_property
+    def _patterns(self) -> list[re.Pattern[str]]:
+        """Patterns of the names that the site's owner computes, as far as their text says something."""
+        calls = (node for base in self._site.owner.mro for node in base.nodes if isinstance(node, ast.Call))
+        names = (
+            arg.value for call in calls if last_name(call.func) in _COMPUTING for arg in arguments(call)[:2]
+        )
+        found = {_pattern(name) for name in names if text_of(name) is None}
+        return [re.compile(each) for each in found if each.strip(_ANY)]
 
     def _is_key(self, node: ast.expr) -> bool:
         path = text_of(node)
@@ -233,6 +266,8 @@ class _Uses:
             return None if self._is_opaque(value) else self._named(self._lists_in(value))
         if value is not None:
             return None if self._adds_other(value) else self._named(self._lists_in(value))
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+            return None  # A loop or a context sets it.
         if isinstance(parent, ast.Subscript) and parent.value is node:
             return self._used(parent) if self._is_changed(parent) else []
         if isinstance(parent, ast.Attribute):
@@ -263,7 +298,7 @@ class _Uses:
         """Return whether an item, which may be a stack too, is replaced, or something is put into it."""
         parent = self._parents.get(item)
         is_filled = isinstance(parent, ast.Attribute) and parent.attr in _ADDING
-        return is_filled or self._value_set(item) is not None
+        return is_filled or isinstance(item.ctx, ast.Store) or self._value_set(item) is not None
 
     def _value_set(self, node: ast.AST) -> ast.expr | None:
         """Return what an assignment puts in the place of an expression."""
@@ -311,6 +346,8 @@ class _Uses:
     def _passed(self, call: ast.Call, arg: Arg) -> list[ast.AST] | None:
         """Follow a stack into the function that it is passed to."""
         name, given = dotted_name(call.func) or "", arguments(call)
+        if last_name(call.func) in _ADDING and given[0].value is arg.value and len(given) > 1:
+            return None if self._adds_other(given[-1].value) else []
         if name in _READING or (arg.star == "*" and not isinstance(arg.value, _DISPLAYS)):
             return []
         functions = self._scope.evaluate(call.func)
@@ -320,7 +357,7 @@ class _Uses:
             for value in self._functions(each.value):
                 taken &= self._takes(value, given[index + 1 :], arg)
         is_known = bool(functions) or is_checkpoint_function(self._scope, call.func)
-        return [] if is_known and taken else None
+        return [] if self._trusts_functions or (is_known and taken) else None
 
     def _functions(self, node: ast.expr) -> list[Value]:
         return [
@@ -346,9 +383,15 @@ class _Uses:
         given = {name: inner.argument(name) for name in inner.parameters.names}
         names = {name for name, each in given.items() if each is not None and each[1] is arg.value}
         code = _Code("", inner)
-        return bool(names) and not _Uses(
-            code, self._site, self._names, self._suits, self._depth + 1
-        ).may_fill(names)
+        uses = _Uses(
+            code,
+            self._site,
+            self._names,
+            self._suits,
+            self._depth + 1,
+            trusts_functions=self._trusts_functions,
+        )
+        return bool(names) and not uses.may_fill(names)
 
     # -- what is put into it
 
@@ -382,13 +425,19 @@ class _Uses:
             elif self._is_external(node):
                 parts = [arg.value for arg in arguments(node) if arg.keyword is None]
         if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
-            return self._is_chosen(node.elt) or not self._scope.evaluate(node)
+            scope = self._scope
+            items = Scope(
+                scope.module, Body(scope.module.file, [node]), parent=scope, depth=scope.depth, place=node
+            )
+            is_unknown = not scope.evaluate(node) or any(True for _ in unfollowed(items, node.elt))
+            return self._is_chosen(node.elt) or is_unknown
         if parts is not None:
             return any(map(self._is_opaque, parts))
         if isinstance(node, ast.Subscript) and self._is_stack(node.value):
             return False
         is_followed = isinstance(node, (ast.Attribute, ast.Call, ast.Name, ast.Subscript))
-        return (is_followed and not self._scope.evaluate(node)) or self._is_chosen(node)
+        is_unknown = is_followed and any(True for _ in unfollowed(self._scope, node))
+        return is_unknown or self._is_chosen(node)
 
     def _is_external(self, call: ast.Call) -> bool:
         return any(isinstance(value, EvaluatedExternal) for value in self._scope.evaluate(call.func))
@@ -399,6 +448,20 @@ class _Uses:
         if not isinstance(func, ast.Name) or not scope.parameters.has(func.id):
             return False
         return scope.argument(func.id) is None and not scope.binds(func.id)
+
+
+def _pattern(name: ast.expr) -> str:
+    """Return a pattern of the names that code may compute; it matches all where their text says nothing."""
+    if isinstance(name, ast.JoinedStr):
+        return "".join(map(_pattern, name.values))
+    if isinstance(name, ast.BinOp) and isinstance(name.op, ast.Add):
+        return _pattern(name.left) + _pattern(name.right)
+    text = text_of(name)
+    if text is not None:
+        return re.escape(text)
+    filled = name.left if isinstance(name, ast.BinOp) else getattr(getattr(name, "func", None), "value", name)
+    text = text_of(filled)
+    return _ANY if text is None else _ANY.join(map(re.escape, _GAPS.split(text)))
 
 
 def _sets_class(node: ast.Attribute) -> bool:

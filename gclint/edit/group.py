@@ -12,6 +12,7 @@ from gclint.edit.branch import LegacyBranch, legacy_branch
 from gclint.edit.cache_arguments import arguments, dropped, no_cache
 from gclint.edit.differences import differences
 from gclint.edit.switching import switch_obstacle
+from gclint.edit.users import subclasses_around
 from gclint.finding import Refusal
 from gclint.network.caches import requires_cache
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
@@ -131,13 +132,15 @@ def obstacle_in_subclasses(network: Network, group: BlockGroup) -> str | None:
 def obstacle_in_order(network: Network, group: BlockGroup) -> str | None:
     """Return the class that names the base class before one of the blocks, which Python then cannot order."""
     for root in dict.fromkeys(root_of(info) for info in group.blocks):
-        inheriting = (info for info in network.module.classes.values() if root in info.mro)
-        for subclass in dict.fromkeys((*inheriting, *subclasses(network.project, root))):
-            names = [name.rpartition(".")[2] for name in subclass.base_names]
-            before = (
-                subclass.bases[names.index(CHECKPOINTING_BASE) + 1 :] if CHECKPOINTING_BASE in names else ()
-            )
-            if any(isinstance(base, ClassInfo) and root in base.mro for base in before):
+        for subclass in dict.fromkeys(
+            (*subclasses(network.project, root), *subclasses_around(network, root))
+        ):
+            names = [
+                base.name.rpartition(".")[2] if isinstance(base, EvaluatedExternal) else ""
+                for base in subclass.bases
+            ]
+            after = subclass.bases[names.index(CHECKPOINTING_BASE) :] if CHECKPOINTING_BASE in names else ()
+            if any(isinstance(base, ClassInfo) and root in base.mro for base in after):
                 where = "" if subclass.file is network.file else f" in {shown(subclass.file.path)}"
                 return (
                     f"`{subclass.name}`{where} names `{CHECKPOINTING_BASE}` before a class that would become "
@@ -147,6 +150,6 @@ def obstacle_in_order(network: Network, group: BlockGroup) -> str | None:
 
 
 def has_own_mode(group: BlockGroup) -> bool:
-    """Return whether a branch checkpoints with torch's own function, in another mode than the library's."""
+    """Return whether a branch checkpoints in a mode of its own, which need not be the library's."""
     sites = (site for branch in group.branches.values() for site in branch.legacy)
-    return any(not site.calls_library for site in sites)
+    return any(not site.calls_library or site.may_be_non_reentrant for site in sites)

@@ -109,11 +109,12 @@ def _tried(
 def _after(file: SourceFile, choices: Sequence[Choice], codes: Mapping[str, str]) -> SourceFile | None:
     """Return a file with comments; None if it is not Python any more, or one of the findings is left."""
     edits = [edit for _, edit in choices]
+    text = edited(file.text, edits)
     try:
-        after = SourceFile(file.path, file.encode(edited(file.text, edits)))
+        after = SourceFile(file.path, file.encode(text))
     except (UnreadableFile, UnicodeEncodeError):
         return None
-    if syntax_problem(after) is not None:
+    if not file.reads_back(text) or syntax_problem(after) is not None:
         return None
     comments = Suppressions(after, codes)
     return after if all(map(comments.covers, _moved([each for each, _ in choices], edits))) else None

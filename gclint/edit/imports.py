@@ -18,7 +18,7 @@ from gclint.code.walk import dotted_name
 from gclint.edit.edits import edited
 from gclint.finding import Edit
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE
-from gclint.network.importers import is_imported_from
+from gclint.network.taking import is_taken
 
 # `noqa` alone, or with the code of an unused import.
 _UNUSED_ON_PURPOSE = re.compile(r"#\s*noqa(?:\s*:.*\bF401\b|(?!\s*:))", re.IGNORECASE)
@@ -122,10 +122,16 @@ def drop_unused_imports(
             item
             for item in going
             if _may_go(text, statement, item, others)
-            and not is_imported_from(project, file, item.alias or item.path)
+            and not is_taken(project, file, (item.alias or item.path).partition(".")[0])
         ]
         edit = _drop(file, statement, unused)
-        if not unused or _is_exported(file, statement) or not _may_be_made(file, statement, [*edits, edit]):
+        is_needed = len(unused) == len(statement.items) and _has_effects(project, file, statement, others)
+        if (
+            not unused
+            or is_needed
+            or _is_exported(file, statement)
+            or not _may_be_made(file, statement, [*edits, edit])
+        ):
             edit = Edit(file.path, statement.start, statement.end, file.text[statement.start : statement.end])
         elif len(unused) == len(statement.items):
             dropped.append(statement)
@@ -142,6 +148,36 @@ def _may_go(text: str, statement: ImportStatement, item: ImportItem, others: lis
     if statement.module is not None or item.alias or not dot or not is_used(text, package):
         return True
     return any(name.bound == package for other in others if not other.indent for name in other.names)
+
+
+def _has_effects(
+    project: Project, file: SourceFile, statement: ImportStatement, others: Iterable[ImportStatement]
+) -> bool:
+    """Return whether an import may be there because its module does something, such as registering a class.
+
+    That is one of the project; one of a library does nothing that matters. It may go where others import
+    the same before.
+    """
+    before = {
+        name
+        for each in others
+        if each.is_always_run and each.start < statement.start
+        for name in _modules(each)
+    }
+    for module in _modules(statement):
+        name = module.lstrip(".")
+        level = len(module) - len(name)
+        imported = project.module(file, name, level)
+        is_own = level > 0 if imported is None else not project.is_context(imported.path)
+        of_library = project.home(imported or file) is not None
+        if is_own and not of_library and module not in before:
+            return True
+    return False
+
+
+def _modules(statement: ImportStatement) -> list[str]:
+    """Return the modules that a statement imports, as they are written."""
+    return [item.path for item in statement.items] if statement.module is None else [statement.module]
 
 
 def _is_exported(file: SourceFile, statement: ImportStatement) -> bool:
@@ -214,6 +250,8 @@ _GENERIC = frozenset(("dict", "frozenset", "list", "set", "tuple", "type"))
 # What is handed over to these may be a type in quotes.
 _TYPING_CALLS = frozenset(("ForwardRef", "NamedTuple", "NewType", "TypeVar", "TypedDict", "cast"))
 _EXPORTS = "__all__"
+_READING_ALL = frozenset(("eval", "exec", "globals", "sys.modules", "vars"))
+"""By these, a module may read its variables under names that are no code."""
 
 
 def is_used(text: str, name: str) -> bool:
@@ -224,7 +262,7 @@ def is_used(text: str, name: str) -> bool:
     if not all(word in text for word in name.split(".")):
         return False
     used = _used_in_file(text)
-    return used is None or name in used
+    return used is None or name in used or not _READING_ALL.isdisjoint(used)
 
 
 def _names_used(code: str) -> frozenset[str] | None:

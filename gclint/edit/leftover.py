@@ -16,6 +16,7 @@ from gclint.code.outline import Definition
 from gclint.code.paths import behind_line
 from gclint.code.project import Project
 from gclint.code.questions import Topic
+from gclint.code.walk import dotted_name
 from gclint.copies.generated import is_modular
 from gclint.edit.branch import LegacyBranch, legacy_branch
 from gclint.edit.differences import differences
@@ -26,7 +27,7 @@ from gclint.network.holders import accessors
 from gclint.network.importers import import_words, words_in
 from gclint.network.index import subclasses
 from gclint.network.model import Network
-from gclint.network.runsite import RunSite
+from gclint.network.runsite import CHECKPOINT_FUNCTIONS, RunSite
 
 
 def leftover(
@@ -45,13 +46,15 @@ def leftover(
     for other in _others(network, blocks):
         for offset in sorted(_in_other_file(network, other, blocks)):
             return _reason(network, other.file, offset)
+        for offset in _in_functions(other):
+            return _reason(network, other.file, offset, "may")
     return None
 
 
-def _reason(network: Network, file: SourceFile, offset: int) -> str:
+def _reason(network: Network, file: SourceFile, offset: int, verb: str = "would") -> str:
     where = behind_line(file.path, network.file.path)
     return (
-        f"the checkpoint call on line {file.position(offset).row}{where} would recompute a layer a second "
+        f"the checkpoint call on line {file.position(offset).row}{where} {verb} recompute a layer a second "
         "time, and gclint cannot rewrite it; first make it a plain call by hand"
     )
 
@@ -160,6 +163,15 @@ def _in_other_file(network: Network, other: Network, blocks: Collection[ClassInf
     attributes = _attributes(network, owners, blocks)
     for function in _functions_naming(other, attributes):
         yield from calls_between(other.module, function.start, function.end)
+
+
+def _in_functions(other: Network) -> Iterator[int]:
+    """Yield the calls of torch's checkpoint function in functions, which may get the layers."""
+    for function in _functions(other):
+        for node in nodes_of(function):
+            called = other.module.resolve(dotted_name(node.func) or "") if isinstance(node, ast.Call) else ()
+            if any(getattr(each, "name", None) in CHECKPOINT_FUNCTIONS for each in called):
+                yield other.file.places.start(node)
 
 
 def _can_go(site: RunSite, network: Network) -> bool:

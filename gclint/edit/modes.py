@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
+from functools import partial
 
 from gclint.code.file import SourceFile
 from gclint.code.outline import Definition
 from gclint.code.paths import behind_line
 from gclint.code.remembered import remembered
 from gclint.code.walk import LOOPS, is_constant, is_super, last_name, walk
+from gclint.edit.filling import stack_doubts
 from gclint.edit.group import BlockGroup, classes_around
 from gclint.edit.receivers import names_holding
 from gclint.edit.replaced import layers_replaced
-from gclint.edit.switching import FINDING
+from gclint.edit.switching import FINDING, may_spell
 from gclint.edit.users import files_beside, topic_beside, users_naming
 from gclint.model.attributes import unregistered
 from gclint.model.patches import CLASS
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
+from gclint.network.evaluation.values import Container, ExternalInstance
 from gclint.network.model import Network
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG, LIBRARY_SWITCH
+from gclint.network.runsite import RunSite
 
 _TRAINING = "training"
 _SETTING = frozenset(("train", "eval"))
@@ -50,6 +54,9 @@ def mode_doubts(network: Network, group: BlockGroup) -> Iterator[str]:
         return
     owners = {site.owner: None for site in legacy}
     held = {name for owner in owners for name in names_holding(network, owner, group.blocks)}
+    for doubt in (doubt for site in legacy for doubt in _others_recomputed(network, site, group)):
+        yield f"{doubt}, which the branch recomputes as well"
+        return
     for place in layers_replaced(network, held | {CLASS}) if legacy else ():
         yield f"{place} may change which layers are recomputed, which the base class asks of each of them"
         return
@@ -60,6 +67,24 @@ def mode_doubts(network: Network, group: BlockGroup) -> Iterator[str]:
                 f"`{owner.name}` holds layers where neither torch nor the library finds them, so that they "
                 "are not enabled"
             )
+
+
+def _others_recomputed(network: Network, site: RunSite, group: BlockGroup) -> Iterator[str]:
+    """Yield what a checkpointed call may run that is no layer, and becomes none."""
+    run, row = site.scope.evaluate(site.receiver), site.rows[0]
+    others = {f"`{each.name}`" for each in run if isinstance(each, ExternalInstance)}
+    others |= {"several modules at once" for each in run if isinstance(each, Container)}
+    yield from (f"the call on line {row} also runs {what}" for what in sorted(others))
+    names = names_holding(network, site.owner, group.blocks)
+    stacks = {each for each in names if any(isinstance(one, Container) for one in site.owner.attribute(each))}
+    for name in sorted(stacks):
+        is_recomputed = partial(_is_recomputed, group)
+        yield from stack_doubts(network, site, name, is_recomputed, trusts_functions=True)
+
+
+def _is_recomputed(group: BlockGroup, info: ClassInfo) -> bool:
+    """Tell whether a class is a layer, or becomes one with a group."""
+    return info.is_checkpointing or not set(info.mro).isdisjoint(group.blocks)
 
 
 def _setting_modes(network: Network) -> Iterator[SourceFile]:
@@ -82,6 +107,8 @@ def _of_class(info: ClassInfo, blocks: Collection[ClassInfo]) -> str | None:
         return f"has its own `{min(own & FINDING)}`, which may leave out layers"
     if any(each.name != LIBRARY_SWITCH and _sets_flag(each) for each in methods):
         return f"sets `{FLAG}` of other modules, or `{CHECKPOINT_FUNCTION}`"
+    if any(_sets_computed(node) for node in info.nodes):
+        return "sets attributes by computed names, which may be a flag or a mode"
     if not any(info in block.mro for block in blocks) and any(map(_bypasses, methods)):
         return "sets attributes past `nn.Module`, which may hide layers"
     names = {block.name for block in blocks}
@@ -106,6 +133,14 @@ def _sets_by_name(node: ast.AST, name: str) -> bool:
     """Return whether a node is a ``setattr`` of a name."""
     is_setting = isinstance(node, ast.Call) and last_name(node.func) == "setattr" and len(node.args) > 1
     return is_setting and is_constant(node.args[1], name)  # type: ignore[attr-defined]
+
+
+def _sets_computed(node: ast.AST) -> bool:
+    """Return whether a node sets an attribute whose name is put together, and may be that of a flag."""
+    if not isinstance(node, ast.Call) or last_name(node.func) != "setattr" or len(node.args) < 2:
+        return False
+    name = node.args[1]
+    return not isinstance(name, ast.Constant) and any(may_spell(name, each) for each in (FLAG, _TRAINING))
 
 
 def _sets_flag(method: Definition) -> bool:
@@ -169,16 +204,27 @@ def _row_setting_mode(file: SourceFile) -> int | None:
         if isinstance(statement, ast.ClassDef):
             continue
         parts = {
-            name.id
-            for loop in walk(statement)
-            if isinstance(loop, (*LOOPS, ast.comprehension)) and hasattr(loop, "target")
-            for name in ast.walk(loop.target)
-            if isinstance(name, ast.Name)
+            each.id for target in _targets(statement) for each in walk(target) if isinstance(each, ast.Name)
         }
         for node in walk(statement):
             if _sets_mode(node) and _is_part(node, parts):
                 return file.position(file.places.start(node)).row
     return None
+
+
+def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
+    """Yield what a statement binds to the items of something."""
+    for node in walk(statement):
+        if isinstance(node, (*LOOPS, ast.comprehension)) and not isinstance(node, ast.While):
+            yield node.target
+        elif isinstance(node, ast.Assign) and _is_item(node.value):
+            yield from node.targets
+
+
+def _is_item(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Subscript)
 
 
 def _is_part(node: ast.AST, parts: Collection[str]) -> bool:

@@ -12,7 +12,8 @@ from gclint.code.outline import Definition
 from gclint.code.paths import shown
 from gclint.code.walk import arguments
 from gclint.edit.receivers import names_holding
-from gclint.edit.users import code_of, users_naming
+from gclint.edit.replaced import files_around, is_machinery
+from gclint.edit.users import code_of, users, users_naming
 from gclint.network.activation import is_constant, is_live_cache, may_require_grad
 from gclint.network.binding import BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo, words_of
@@ -79,3 +80,10 @@ def _how_wrong(bound: BoundArgument) -> str | None:
         return "by position, where checkpointing does not disable a cache" if is_cache else None
     is_lost = may_require_grad(bound.arg, bound.parameter)
     return "by keyword, where reentrant checkpointing gives it no gradient" if is_lost else None
+
+
+def has_users_not_given(network: Network) -> bool:
+    """Tell whether files that are not given may run what a file defines; otherwise all is looked at."""
+    files = {each.file for each in users(network)}.union(files_around(network)) - {network.file}
+    project = network.project
+    return any(each.path not in project.given and not is_machinery(project, each) for each in files)

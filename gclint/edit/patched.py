@@ -10,6 +10,7 @@ from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.paths import behind_line
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
+from gclint.edit.replaced import files_imported
 from gclint.edit.switching import computes_names
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
@@ -54,7 +55,7 @@ def _forwards_replaced(network: Network, blocks: Collection[ClassInfo]) -> Itera
     """Yield where the ``forward`` of a block is replaced, on the class or on an object that may be one.
 
     In another file, something unknown may be one if it is an item of what is called like their stack, or if
-    the file names the block, what runs it, or their module.
+    the file names the block, what runs it, or their module, or is imported by that.
     """
     spaces = spaces_of(network.project)
     around = {base for info in blocks for base in info.mro}
@@ -62,7 +63,8 @@ def _forwards_replaced(network: Network, blocks: Collection[ClassInfo]) -> Itera
     named, words = {each.file for each in around} | {network.file}, {each.name for each in around}
     files = _replacing(network)
     for file in files:
-        is_near = file is network.file or names_any(spaces, file, named, words)
+        is_own = file is network.file or file in files_imported(network)
+        is_near = is_own or names_any(spaces, file, named, words)
         if not is_near and (len(files) > _MOST_FILES or not _may_name(file, network.holding_attributes)):
             continue
         if not replacements(file):

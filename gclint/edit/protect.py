@@ -10,11 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
-from gclint.code.file import SourceFile
-from gclint.code.lines import mentions
 from gclint.code.outline import Definition
 from gclint.code.remembered import remembered
-from gclint.code.walk import dotted_name, walk
+from gclint.code.walk import dotted_name
 from gclint.edit.call import applicability, seen_blocks
 from gclint.edit.doubts import (
     block_doubts,
@@ -23,6 +21,7 @@ from gclint.edit.doubts import (
     newly_checkpointed,
     recorded_doubts,
     shared_bases,
+    subclass_doubts,
 )
 from gclint.edit.elsewhere import fixes_elsewhere, foreign_obstacle, replaced_elsewhere
 from gclint.edit.group import (
@@ -39,7 +38,7 @@ from gclint.edit.group import (
 from gclint.edit.imports import drop_unused_imports, import_checkpointing_base
 from gclint.edit.leftover import leftover
 from gclint.edit.modes import mode_doubts
-from gclint.edit.outsiders import outside_doubts
+from gclint.edit.outsiders import has_users_not_given, outside_doubts
 from gclint.edit.patched import patch_doubts
 from gclint.edit.receivers import repaired_call
 from gclint.edit.recomputed import recomputation_doubts, unknown_doubts
@@ -52,7 +51,7 @@ from gclint.edit.removal import (
     unused_helpers,
 )
 from gclint.edit.replaced import asking_doubts, replaced_doubts
-from gclint.edit.surroundings import container_doubts, losing_gradients, surrounding_doubts
+from gclint.edit.surroundings import container_doubts, losing_gradients, passing_doubts, surrounding_doubts
 from gclint.edit.switching import (
     computed_doubts,
     override_doubts,
@@ -63,6 +62,7 @@ from gclint.edit.switching import (
 from gclint.edit.without_cache import group_doubts
 from gclint.finding import Edit, Fix, Refusal, Repair, RepairKind
 from gclint.network.activation import SiteBinding, bind_site
+from gclint.network.base_class import other_meaning
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.model import Network, UnprotectedBlock
 from gclint.network.outside import LIBRARY_SWITCH
@@ -96,8 +96,8 @@ def _is_new(network: Network, group: BlockGroup) -> bool:
 CONDITIONS: tuple[tuple[str, _Doubts], ...] = (
     (
         "the block keeps running statistics (recomputation updates them twice), `forward` assigns to `self`, "
-        "or the block defines the flag itself, or an `__init_subclass__` that does not call its base's, or a "
-        "metaclass sees its bases",
+        "or the block defines the flag or `training` itself, or an `__init_subclass__` that does not call "
+        "its base's, or a metaclass sees its bases",
         _of_blocks(block_doubts),
     ),
     (
@@ -121,14 +121,16 @@ CONDITIONS: tuple[tuple[str, _Doubts], ...] = (
         lambda network, _: import_doubts(network),
     ),
     (
-        "a legacy branch also checkpoints in evaluation mode, or its two calls differ in more than a cache",
+        "a legacy branch also checkpoints in evaluation mode, may choose `use_reentrant=False` where the "
+        "base class does not (before transformers 5.0), does not surely call torch's checkpoint function or "
+        "the one that the library sets, or its two calls differ in more than a cache",
         branch_doubts,
     ),
     ("classes that are not blocks share the base that has to change", shared_bases),
     (
         "the layers of a legacy branch may be in another mode than what runs them, or not get its flag: code "
         "puts parts of a model into evaluation mode, makes layers when checkpointing may already be enabled, "
-        "puts others in their place, or has its own way to find parts",
+        "puts others in their place or beside them, or has its own way to find parts",
         mode_doubts,
     ),
     ("blocks are compiled when they are made", compiled_doubts),
@@ -155,6 +157,11 @@ _UNKNOWN: tuple[tuple[str, _Doubts], ...] = (
         _of_new(_of_blocks(unknown_doubts)),
     ),
     (
+        "a class of another file, or one that a function makes, inherits from the block, and it is not known "
+        "that it can be recomputed as well",
+        subclass_doubts,
+    ),
+    (
         "something that such a block may run is replaced or hooked into, in its file or in one that belongs "
         "to it",
         _of_new(lambda network, group: replaced_doubts(network, group.blocks)),
@@ -162,6 +169,10 @@ _UNKNOWN: tuple[tuple[str, _Doubts], ...] = (
     (
         "it is not known whether tensors inside of something that such a block gets require grad",
         _of_new(lambda network, group: container_doubts(network, group.blocks)),
+    ),
+    (
+        "a file that is not given passes a block by keyword what may require grad",
+        lambda network, group: passing_doubts(network, group.blocks) if has_users_not_given(network) else (),
     ),
     (
         "the code around such a block changes in place what it was given or holds, gives that to something "
@@ -283,16 +294,14 @@ def protect(network: Network, block: UnprotectedBlock, done: frozenset[Path] = f
     sites = sites_of(network, group)
     overrides = removed_overrides(sites)
     doubts = [doubt for _, find in CONDITIONS for doubt in find(network, group)]
-    doubts += [*elsewhere.doubts, *switch_doubts(sites)]
+    doubts += [*elsewhere.doubts, *switch_doubts(network.project, sites)]
     doubts += [doubt for override in overrides for doubt in override_doubts(override)]
     doubts += calls.doubts
     if not doubts and _is_new(network, group):
         calls = _repaired_calls(network, group, losing_gradients(network, group.blocks))
         doubts += calls.doubts
-    doubts = doubts or [
-        *(doubt for _, find in _UNKNOWN for doubt in find(network, group)),
-        *(doubt for override in overrides for doubt in computed_doubts(override)),
-    ]
+    doubts = doubts or [doubt for _, find in _UNKNOWN for doubt in find(network, group)]
+    doubts = doubts or [doubt for override in overrides for doubt in computed_doubts(override)]
     inside = {site for branch in group.branches.values() for site in branch.plain}
     edits = [*elsewhere.edits, *_branch_edits(network, group, calls, overrides), *bases]
     edits += [edit for site, own in calls.edits.items() if site not in inside for edit in own]
@@ -357,33 +366,13 @@ def _base_edits(network: Network, group: BlockGroup) -> list[Edit] | Refusal:
         if base is None:
             return Refusal(f"`{root.name}` has no base `nn.Module` of its own to replace")
         edits.append(Edit(root.file.path, *root.file.places.span(base), CHECKPOINTING_BASE))
-    if not edits or network.guards_base_class:
-        return edits
-    row = _other_of_that_name(network.file)
+    row = other_meaning(network.module) if edits else None
     if row is not None:
         return Refusal(f"`{CHECKPOINTING_BASE}` is something else in this file, by what stands on line {row}")
+    if not edits or network.guards_base_class:
+        return edits
     assert network.checkpointing_module is not None
     return edits + list(import_checkpointing_base(network.file, network.checkpointing_module, edits))
-
-
-def _other_of_that_name(file: SourceFile) -> int | None:
-    """Return the row on which a file itself defines something under the name of the base class."""
-    for statement in file.outline.imports:
-        for item in statement.items:
-            if item.alias == CHECKPOINTING_BASE != item.path:
-                return file.position(statement.start).row
-    if file.tree is None or not mentions(file.text, CHECKPOINTING_BASE):
-        return None
-    defining = next((node for node in walk(file.tree.module) if _binds_base(node)), None)
-    return None if defining is None else file.position(file.places.start(defining)).row
-
-
-def _binds_base(node: ast.AST) -> bool:
-    """Return whether a node gives the name of the base class another meaning, and is no import."""
-    if isinstance(node, ast.Name):
-        return node.id == CHECKPOINTING_BASE and not isinstance(node.ctx, ast.Load)
-    # A definition, the name behind `except … as`, or a pattern.
-    return getattr(node, "name", None) == CHECKPOINTING_BASE and not isinstance(node, ast.alias)
 
 
 def _module_base(root: ClassInfo) -> ast.expr | None:
@@ -429,14 +418,35 @@ def _repaired_calls(
             _repair(network, group, site, names, found)
     for row, names in left.items():
         found.doubts += map(partial(losing_doubt, row), sorted(names))
+    for site in _inside_of_others(found.edits):
+        found.doubts.append(
+            f"the call on line {site.rows[0]}, inside of another one, has to be repaired by hand"
+        )
+        found.edits.pop(site)
     return found
 
 
-def losing_doubt(row: int, name: str) -> str:
-    """Return what is in doubt about an argument that stays a keyword in a row."""
+def _inside_of_others(sites: Iterable[RunSite]) -> list[RunSite]:
+    """Return the calls that stand in the arguments of other ones."""
+    placed = [((site.scope.module.file.path, *site.span(site.call)), site) for site in sites]
+    inside: list[RunSite] = []
+    around: list[tuple[Path, int, int]] = []
+    for place, site in sorted(placed, key=lambda each: (each[0][0], each[0][1], -each[0][2])):
+        path, start, end = place
+        while around and (around[-1][0] != path or around[-1][2] < end):
+            around.pop()
+        # What is called may be a call itself, and begins where this one does.
+        inside += [site] if around and around[0][1] < start else []
+        around.append(place)
+    return inside
+
+
+def losing_doubt(row: int, name: str, *, is_new: bool = False) -> str:
+    """Return what is in doubt about an argument that stays a keyword in a row, or becomes one."""
     what = f"`{name}` is" if name else "arguments of unknown names are"
+    when = "then" if is_new else "still"
     return (
-        f"{what} still passed by keyword on line {row}, where reentrant checkpointing gives no gradient, so "
+        f"{what} {when} passed by keyword on line {row}, where reentrant checkpointing gives no gradient, so "
         "check that nothing of it requires grad"
     )
 
@@ -446,7 +456,7 @@ def _repair(
 ) -> None:
     """Add the repair of a plain run site, if it needs one, and what is in doubt about it."""
     row, _ = site.rows
-    if isinstance(site.call.func, ast.Attribute) and site.call.func.attr == "forward":
+    if site.calls_forward:
         found.doubts.append(
             f"the call on line {row} calls `forward` directly, which only transformers 5.23 and later "
             "recompute"

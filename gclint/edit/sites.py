@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -10,7 +11,7 @@ from pathlib import Path
 from gclint.code.remembered import remembered
 from gclint.edit.branch import is_spared
 from gclint.edit.cache_arguments import dropped, no_cache
-from gclint.edit.call import NeedsReordering, applicability, seen_blocks
+from gclint.edit.call import NeedsReordering, Slot, applicability, seen_blocks
 from gclint.edit.doubts import later_doubts
 from gclint.edit.places import argument_place
 from gclint.edit.protect import layers_to_be, losing_doubt, moves, nested_doubts
@@ -19,13 +20,13 @@ from gclint.edit.recomputed import reentrant_doubts
 from gclint.edit.release import keyword_doubt
 from gclint.edit.replaced import class_replaced_doubts
 from gclint.edit.signature import reorder_forward
-from gclint.edit.surroundings import call_doubts, losing_gradients
+from gclint.edit.surroundings import call_doubts, losing_gradients, requiring_grad
 from gclint.edit.without_cache import cache_doubts
 from gclint.finding import Applicability, Evidence, Fix, Refusal, Repair, RepairKind, StoryStep
-from gclint.network.activation import SiteBinding, bind_site
+from gclint.network.activation import SiteBinding, bind_site, is_never_activation
 from gclint.network.binding import BoundArgument
 from gclint.network.caches import requires_cache
-from gclint.network.evaluation.classes import CHECKPOINTING_BASE
+from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 from gclint.network.story import call_story, gradient_steps, parameter_steps
@@ -33,6 +34,9 @@ from gclint.network.untrained import Untrained, untrained
 from gclint.verify.worker.cause import Cause
 from gclint.wording import listed_code
 
+_NESTING = (ast.Tuple, ast.List, ast.Dict)
+_SCALARS = frozenset(("bool", "float", "int", "str"))
+"""The annotations of what is no tensor."""
 _OUTSIDE_CALLERS = "calls outside the given files that pass them by position break"
 
 
@@ -86,9 +90,8 @@ class SiteDefects:
             doubts += dict.fromkeys(nested_doubts(self.site.rows[0], self.bindings))
         if self.keyword_activations and not doubts:
             doubts += dict.fromkeys(call_doubts(self.network, self.site, blocks))
-            left = losing_gradients(self.network, blocks).get(self.site.rows[0], ())
-            bound = {name for binding in self.bindings for name in binding.names}
-            doubts += [losing_doubt(self.site.rows[0], name) for name in sorted(left) if name not in bound]
+        if not doubts:
+            doubts += self._losing_doubts(blocks, repaired.slots)
         if self.keyword_activations and not doubts:
             doubts += [doubt for info in blocks for doubt in (*later_doubts(info), *reentrant_doubts(info))]
         seen = [*seen_blocks(self.site, blocks)]
@@ -106,6 +109,23 @@ class SiteDefects:
             (Repair(RepairKind.CALL, self.site.scope.module.file.path, *self.site.span(self.site.call)),),
             undecided=repaired.outside_doubts,
         )
+
+    def _losing_doubts(self, blocks: Collection[ClassInfo], slots: Iterable[Slot]) -> Iterator[str]:
+        """Yield what may require grad and becomes a keyword behind a cache, or is one that nothing shows."""
+        row = self.site.rows[0]
+        if self.keyword_activations:
+            bound = {name for binding in self.bindings for name in binding.names}
+            left = losing_gradients(self.network, blocks).get(row, set()) - bound
+            yield from (losing_doubt(row, name) for name in sorted(left))
+        behind = [each for each in slots if each.source is not None and each.source.by_position]
+        # Checkpointing does not look into a tuple, however it is passed.
+        tensors = [each for each in behind if each.source and not isinstance(each.source.arg.value, _NESTING)]
+        names = {each.keyword for each in tensors if each.keyword is not None}
+        parameters = {each for info in blocks if info.signature for each in info.signature.parameters}
+        scalars = {each.name for each in parameters if each.annotation in _SCALARS}
+        moved = {each for each in names - scalars if not is_never_activation(each)}
+        for name in sorted(moved & requiring_grad(self.network, self.site, blocks)) if moved else ():
+            yield losing_doubt(row, name, is_new=True)
 
     def _reordered(self, reason: str) -> Fix | Refusal:
         """Return the fix that changes the order of the block's parameters, and with it all calls."""

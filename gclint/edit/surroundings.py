@@ -97,18 +97,22 @@ def emptied_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[
             yield _said(around, network)
 
 
+def _argument(each: Received) -> str:
+    return f"`{each.parameter}`" if each.parameter else "an argument of an unknown name"
+
+
 def _inside(each: Received, info: ClassInfo) -> Iterator[str]:
     """Yield what is in doubt about a container that a block gets."""
     if each.parameter in CACHE_ARGUMENTS:
         return
     if each.holds_gradients:
         yield (
-            f"`{each.parameter}` of `{info.name}` may get tensors that require grad inside of something "
+            f"{_argument(each)} of `{info.name}` may get tensors that require grad inside of something "
             f"on line {each.row}, where reentrant checkpointing gives no gradient to them"
         )
     elif each.is_mixed and each.is_pile:
         yield (
-            f"`{each.parameter}` of `{info.name}` gets tensors inside of something on line "
+            f"{_argument(each)} of `{info.name}` gets tensors inside of something on line "
             f"{each.row}, and what requires grad is put into others in place"
         )
 
@@ -116,10 +120,33 @@ def _inside(each: Received, info: ClassInfo) -> Iterator[str]:
 def losing_gradients(network: Network, blocks: Collection[ClassInfo]) -> dict[int, set[str]]:
     """Return what may get something that requires grad by keyword in a file, by the line of the call."""
     found: dict[int, set[str]] = {}
-    for each, _ in _of(_records(network), blocks):
-        if each.may_lose_gradient and each.file is network.file and each.parameter not in CACHE_ARGUMENTS:
+    for each in _requiring_grad(network, blocks):
+        if each.is_by_keyword:
             found.setdefault(each.row, set()).add(each.parameter)
     return found
+
+
+def requiring_grad(network: Network, site: RunSite, blocks: Collection[ClassInfo]) -> set[str]:
+    """Return what may get something that requires grad from a call, by position or by keyword."""
+    return {each.parameter for each in _requiring_grad(network, blocks) if each.row == site.rows[0]}
+
+
+def _requiring_grad(network: Network, blocks: Collection[ClassInfo]) -> Iterator[Received]:
+    for each, _ in _of(_records(network), blocks):
+        if each.may_require_grad and each.file is network.file and each.parameter not in CACHE_ARGUMENTS:
+            yield each
+
+
+def passing_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
+    """Yield what files that are not looked at pass to blocks by keyword, and may require grad."""
+    for each, info in _of(_records(network), blocks):
+        is_seen = each.file is network.file or each.file.path in network.project.given
+        if each.may_lose_gradient and not is_seen and each.parameter not in CACHE_ARGUMENTS:
+            yield (
+                f"{_argument(each)} is passed to `{info.name}` by keyword on line {each.row}"
+                f"{behind_line(each.file.path, network.file.path)}, where reentrant checkpointing gives no "
+                "gradient to it"
+            )
 
 
 def surrounding_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:

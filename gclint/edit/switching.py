@@ -14,6 +14,7 @@ from gclint.code.paths import behind_line
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.edit.removal import remove_functions
+from gclint.edit.takeover import takeover_doubts
 from gclint.finding import Edit
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
@@ -88,7 +89,11 @@ def override_doubts(override: OldOverride) -> list[str]:
             )
         else:
             doubts += filter(None, (flag_doubt(info),))
-    return doubts
+    doubts += [
+        f"only this override sets the flag of `{name}`, as far as is known; first look where one is made"
+        for name in override.not_found
+    ]
+    return [*doubts, *takeover_doubts(override)]
 
 
 def _used(override: OldOverride, place: str) -> str:
@@ -114,7 +119,7 @@ def computed_doubts(override: OldOverride) -> Iterator[str]:
         space = spaces.of(file)
         project.consult(model.file, file.path)
         for node in () if space.tree is None else _computed_names(space.tree):
-            names = space.names_used(node) if _fits(node, name) else frozenset()
+            names = space.names_used(node) if may_spell(_template(node), name) else frozenset()
             if is_near or is_singled_out(space.tree, _name(node), name) if names is None else name in names:
                 where = behind_line(file.path, model.file.path)
                 yield _used(override, f"line {file.position(space.offset(node)).row}{where}")
@@ -165,10 +170,14 @@ def _is_of_parts(node: ast.Constant) -> bool:
     return node.lineno != node.end_lineno or (node.end_col_offset or 0) - node.col_offset > shortest + 1
 
 
-def _fits(node: ast.Call, name: str) -> bool:
-    """Tell whether a name may be what a template gives: all literal parts are in it."""
-    given = next((each for each in node.args if isinstance(each, ast.JoinedStr)), None)
-    parts = [] if given is None else [each.value for each in given.values if isinstance(each, ast.Constant)]
+def _template(node: ast.Call) -> ast.expr | None:
+    return next((each for each in node.args if isinstance(each, ast.JoinedStr)), None)
+
+
+def may_spell(given: ast.expr | None, name: str) -> bool:
+    """Tell whether a name may be what an expression gives: all literal parts of a template are in it."""
+    values = given.values if isinstance(given, ast.JoinedStr) else ()
+    parts = [each.value for each in values if isinstance(each, ast.Constant)]
     return re.search(".*".join(re.escape(str(each)) for each in parts), name) is not None
 
 

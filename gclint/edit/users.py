@@ -13,6 +13,7 @@ from gclint.code.remembered import remembered
 from gclint.copies.generated import is_modular
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import EvaluatedFunction
@@ -44,11 +45,26 @@ def _users(network: Network, names: Collection[str]) -> Iterator[ModuleInfo]:
             yield network.library.module(file)
 
 
+def subclasses_around(network: Network, base: ClassInfo) -> Iterator[ClassInfo]:
+    """Yield the classes that inherit from one in any file, given or not, also those in functions."""
+    seen, waiting = {base}, [base]
+    while waiting:
+        info = waiting.pop()
+        home = network if info.file is network.file else Network(network.project, info.file)
+        for module in (home.module, *users_naming(home, frozenset((info.name,)))):
+            for definition in module.file.outline.definitions:
+                found = module.info(definition) if definition.bases else info
+                if found not in seen and info in found.bases:
+                    seen.add(found)
+                    waiting.append(found)
+                    yield found
+
+
 def topic_beside(name: str, holds: Callable[[SourceFile], bool]) -> Topic:
     """Return the question which files of a folder, its key, are such that something holds."""
 
     def asked(file: SourceFile, folder: str) -> bool:
-        return folder == str(file.path.parent) and holds(file)
+        return folder == str(file.path.resolve().parent) and holds(file)
 
     return Topic(name, asked, is_about_others=True)
 
@@ -61,9 +77,10 @@ def files_beside(network: Network, topic: Topic, words: Collection[str]) -> list
         topic: what has to hold.
         words: of which each of them has one.
     """
-    project, folder = network.project, str(network.file.path.parent)
-    near = (each for each in files_mentioning(project, *sorted(words)) if str(each.parent) == folder)
-    found = project.chosen(near, topic, folder, network.file)
+    project, folder = network.project, network.project.location(network.file.path).parent
+    likely = files_mentioning(project, *sorted(words))
+    near = (each for each in likely if project.location(each).parent == folder)
+    found = project.chosen(near, topic, str(folder), network.file)
     others = [each for each in found if each is not network.file]
     for file in others:
         project.consult(network.file, file.path)

@@ -8,6 +8,7 @@ from gclint.code.file import SourceFile
 from gclint.code.paths import behind_line, shown
 from gclint.code.walk import last_name, text_of, walk
 from gclint.edit.group import BlockGroup, sites_of
+from gclint.edit.receivers import names_holding, put_elsewhere
 from gclint.edit.replaced import files_around, is_machinery
 from gclint.edit.surroundings import emptied_doubts
 from gclint.edit.users import users
@@ -54,7 +55,17 @@ def cache_doubts(network: Network, site: RunSite) -> Iterator[str]:
     """Yield what the blocks of a call do otherwise if it lets the base class take their cache away."""
     for info in site.blocks:
         yield from _taken_doubts(network, info, sites_beside(info, site, network.run_sites))
+    yield from _subclass_doubts(network, site)
     yield from emptied_doubts(network, site.blocks)
+
+
+def _subclass_doubts(network: Network, site: RunSite) -> Iterator[str]:
+    """Yield what other blocks do without their cache that heirs in other files put into the stack."""
+    names = names_holding(network, site.owner, site.blocks)
+    elsewhere = (info for _, _, held in put_elsewhere(network, site.owner, names) for info in held)
+    for info in dict.fromkeys(elsewhere):
+        if info.is_checkpointing and info not in site.blocks:
+            yield from site_doubts(info, [site])
 
 
 def _taken_doubts(network: Network, info: ClassInfo, sites: Sequence[RunSite]) -> Iterator[str]:

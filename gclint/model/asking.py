@@ -12,9 +12,13 @@ from gclint.code.file import SourceFile
 from gclint.code.names import names
 from gclint.code.remembered import remembered
 from gclint.code.walk import FUNCTIONS, last_name, text_of, walk
+from gclint.model import known
 from gclint.model.notes import quoted
+from gclint.model.usage import SETTERS
 
 LAYER = "GradientCheckpointingLayer"
+OF_LAYERS = names("gradient_checkpointing _gradient_checkpointing_func _can_checkpoint_with_cache")
+"""The attributes that the base class gives to a block."""
 _ALL = "__all__"
 _SAME = frozenset(name for kind in (dict, float, list) for name in dir(kind)) - {
     "__dir__",
@@ -34,7 +38,11 @@ _ASKING = names("getattr_static getfullargspec getmro getsource getsourcelines")
 """Other names by which code looks at a class or function itself."""
 
 
-_OWN_CLASS = frozenset(("self.__class__", "type(self)"))
+_OWN_CLASS = frozenset(("self", "self.__class__", "type(self)"))
+_CHECKING = names("__subclasshook__ __subclasscheck__ __instancecheck__")
+_OF_SETTINGS = ("args", "cfg", "config")
+"""How names end of what holds settings, which are no layers."""
+_OF_CONTAINERS = known.READING_METHODS | known.FILLING_METHODS | known.TAKING_METHODS
 
 
 @remembered
@@ -46,14 +54,21 @@ def questions(file: SourceFile) -> dict[int, tuple[str, str]]:
     found: dict[int, tuple[str, str]] = {}
     classes: list[ast.ClassDef] = []
     layer = {LAYER, *(each.bound for each in file.outline.all_imported() if each.name == LAYER)}
-    plain = set[ast.AST]()
+    plain, tried, switching = set[ast.AST](), set[ast.AST](), set[ast.AST]()
     for node in () if file.tree is None else walk(file.tree.module):
         plain.update(_plain(node))
         classes += [node] if isinstance(node, ast.ClassDef) else []
         name, text = last_name(node), text_of(node)
         is_read = isinstance(getattr(node, "ctx", None), ast.Load)
+        body = node.body if isinstance(node, ast.Try) else ()
+        tried.update(each for one in body for each in walk(one))
+        switching.update(walk(node.test) if isinstance(node, ast.If) and _only_switches(node) else ())
+        # What these ask is followed where code asks for instances.
+        switching.update(walk(node) if getattr(node, "name", None) in _CHECKING else ())
+        holder = _holder_asked(node, is_tried=node in tried and is_read) if node not in switching else None
         if (
-            (node not in plain and ((is_read and name in layer) or text == LAYER))
+            holder is not None
+            or (node not in plain and ((is_read and name in layer) or text == LAYER))
             or (name in _ASKING and (name != _ORDER or isinstance(node, ast.Attribute)))
             or (isinstance(node, ast.Attribute) and _is_telling(name) and not _is_own(node))
             or _is_telling(text or "")
@@ -67,11 +82,33 @@ def questions(file: SourceFile) -> dict[int, tuple[str, str]]:
                 and not _SETTINGS.isdisjoint(map(last_name, around[-1].bases))
             ):
                 continue  # What settings hold are settings.
-            is_own = isinstance(node, ast.Attribute) and quoted(node.value) in _OWN_CLASS
-            owner = around[-1].name if is_own and around else ""
+            holder = node.value if isinstance(node, ast.Attribute) else holder
+            owner = "" if holder is None else last_name(holder)
+            if owner not in file.outline.classes:
+                is_own = holder is not None and quoted(holder) in _OWN_CLASS
+                owner = around[-1].name if is_own and around else ""
             if not owner or row not in found:
                 found[row] = quoted(node), owner
     return found
+
+
+def _only_switches(node: ast.If) -> bool:
+    """Tell whether a branch only sets what the base class gives to a layer."""
+    targets = (each.targets if isinstance(each, ast.Assign) else [each] for each in node.body)
+    return not node.orelse and all(last_name(each) in OF_LAYERS for several in targets for each in several)
+
+
+def _holder_asked(node: ast.AST, *, is_tried: bool) -> ast.AST | None:
+    """Return of what something asks for an attribute of the base class, by its name or with a way out."""
+    if isinstance(node, ast.MatchClass):
+        return None if OF_LAYERS.isdisjoint(node.kwd_attrs) else node.cls
+    if isinstance(node, ast.Attribute):
+        return node.value if is_tried and node.attr in OF_LAYERS else None
+    if not isinstance(node, ast.Call) or OF_LAYERS.isdisjoint(map(text_of, node.args)):
+        return None
+    is_other = isinstance(node.func, ast.Attribute) and node.func.attr in _OF_CONTAINERS
+    is_of_settings = last_name(node.args[0]).endswith(_OF_SETTINGS)
+    return None if is_other or is_of_settings or last_name(node.func) in SETTERS else node.args[0]
 
 
 def _plain(node: ast.AST) -> Iterator[ast.AST]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from gclint.code.names import names
 from gclint.model import known, tensors
 from gclint.model.cache_values import CACHE, DICTS, CacheValues, cache_of
-from gclint.model.calls import CHECKPOINTS
+from gclint.model.externals import CHECKPOINTS
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant
 from gclint.model.leading import Leading

@@ -33,7 +33,7 @@ from gclint.model.values import (
 )
 
 _DEEPEST = 6
-_LOOKING_AROUND = names("locals vars eval exec _getframe currentframe signature stack")
+LOOKING_AROUND = names("locals vars eval exec _getframe currentframe signature stack")
 """Functions by which code may get at its arguments without their names."""
 _OWN = "self"
 CHANGING = ("__init_subclass__", "__getattribute__", "__new__")
@@ -78,7 +78,8 @@ class _Default:
 
 def default(code: str | None) -> Hashable:
     """Return what stands for the default value of a parameter."""
-    return _Default(None if code is None else ast.unparse(ast.parse(code, mode="eval").body))
+    # In brackets, its lines may begin anywhere.
+    return _Default(None if code is None else ast.unparse(ast.parse(f"({code}\n)", mode="eval").body))
 
 
 def moved(spaces: Spaces, file: SourceFile, name: str, forms: Forms) -> str | None:
@@ -100,6 +101,12 @@ def moved(spaces: Spaces, file: SourceFile, name: str, forms: Forms) -> str | No
         return next(found, None)
     except (TooLong, RecursionError):
         return f"`{name}`, which is too long to follow"
+
+
+def takes_alike(parameters: ast.arguments, forms: Forms) -> bool:
+    """Return whether a function gets the same by both forms of a call, or raises an error today."""
+    one, other = (_bind(parameters, each) for each in forms)
+    return one is None or one == other
 
 
 class _CallReader:
@@ -231,13 +238,13 @@ def _handing_on(code: ast.AST, collecting: set[str]) -> list[ast.Call] | None:
     found: dict[ast.Call, None] = {}
     for each in nodes:
         if isinstance(each, ast.Name):
-            if each.id in _LOOKING_AROUND:
+            if each.id in LOOKING_AROUND:
                 return None
             if each.id in collecting:
                 if each not in unpacked:
                     return None
                 found[unpacked[each]] = None
-        elif isinstance(each, ast.Attribute) and each.attr in _LOOKING_AROUND:
+        elif isinstance(each, ast.Attribute) and each.attr in LOOKING_AROUND:
             return None
     return list(found)
 

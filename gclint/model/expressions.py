@@ -10,7 +10,8 @@ from functools import cache
 from operator import add, eq, ge, gt, le, lt, mod, ne
 
 from gclint.model import known
-from gclint.model.calls import Calls, front, is_none
+from gclint.model.calls import Calls
+from gclint.model.externals import front, is_none
 from gclint.model.frames import Frame
 from gclint.model.objects import ITERATOR
 from gclint.model.protocols import CONTAINING, GETTING, TRUTH, UNPACKING
@@ -90,7 +91,7 @@ class Expressions(Calls):
                 continue
             if each.reading is not None or each is not frame:
                 read(each, node.id)
-            if node.id in each.names:
+            if node.id in each.names and not (each is frame.space.frame and frame.space.stars):
                 found = self.resolved(each.names[node.id])
                 if each is not frame and each.outlives:
                     self.read_kept(node.id, found, node, frame)
@@ -104,12 +105,13 @@ class Expressions(Calls):
         if not space.is_complete:
             read(space.frame, node.id)
         if found is None:
-            from_star = space.from_star(node.id)
-            if from_star is not None:
-                return self.read_global(node, from_star, frame)
-            if node.id in _BUILTINS:
-                return of(External(node.id))
-            return unknown(f"`{node.id}`")
+            if node.id not in _BUILTINS:
+                return unknown(f"`{node.id}`")
+            builtin = of(External(node.id))
+            may_rebind = space.usage.may_rebind(node.id)
+            return join((builtin, unknown(f"`{node.id}`"))) if may_rebind else builtin
+        if node.id in _BUILTINS and not space.given(node.id).is_certain:
+            found = join((found, of(External(node.id))))
         found = self.resolved(found)
         if frame is space.frame:
             return found

@@ -69,6 +69,12 @@ def records(made: Value, node: ast.expr) -> Recording:
     return found.pop() or Recording.UNKNOWN if len(found) == 1 else Recording.UNKNOWN
 
 
+def switches_gradients(made: Value, node: ast.expr) -> bool:
+    """Tell whether a context does nothing but turn the recording of gradients on or off, as is written."""
+    is_known = all(isinstance(each, External) and each.name in _SWITCHING for each in made.things)
+    return is_known and records(made, node) in (Recording.ON, Recording.OFF)
+
+
 def _records(name: str, given: ast.expr | None) -> Recording:
     if name in UNRECORDED:
         return Recording.OFF

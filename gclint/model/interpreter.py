@@ -11,15 +11,15 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
-from gclint.code.walk import walk
+from gclint.code.walk import walk, walk_scope
 from gclint.model import known
-from gclint.model.calls import shared
 from gclint.model.expressions import Expressions
 from gclint.model.frames import Frame
-from gclint.model.gradients import Recording, records
+from gclint.model.gradients import Recording, records, switches_gradients
 from gclint.model.notes import Kind
 from gclint.model.objects import is_argument
 from gclint.model.reading import bindings, note_binding, read
+from gclint.model.reflection import shared
 from gclint.model.spaces import Space
 from gclint.model.texts import texts
 from gclint.model.values import (
@@ -53,6 +53,8 @@ _OF_SETTINGS = (
     ast.Call,
 )
 _ANY_ERROR = frozenset(("Exception", "BaseException"))
+_LEAVING = (ast.Return, ast.Break, ast.Continue)
+"""The statements with which ``finally`` lets go of an error."""
 _DELETING = ("__delitem__",)
 _PUTTING = ("__setitem__",)
 _ERROR = unknown("an error")
@@ -216,11 +218,10 @@ class Interpreter(Expressions):
 
     def _follow_importfrom(self, node: ast.ImportFrom, frame: Frame) -> None:
         for each in node.names:
-            if each.name == "*":
-                frame.space.stars.append(Imported(node.module or "", node.level, "*", frame.space))
-                continue
-            imported = Imported(node.module or "", node.level, each.name, frame.space)
-            self.bind(each.asname or each.name, of(imported), frame)
+            # What star imports give is only looked up where it is read.
+            if each.name != "*":
+                imported = Imported(node.module or "", node.level, each.name, frame.space)
+                self.bind(each.asname or each.name, of(imported), frame)
 
     def _follow_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> None:
         inside = frame if frame is not frame.space.frame else None
@@ -393,15 +394,17 @@ class Interpreter(Expressions):
         outer = self.unrecorded, self.perhaps_unrecorded
         contexts: list[Value] = []
         for each in node.items:
-            value = self.value(each.context_expr, frame)
             context = each.context_expr
-            made = self.quietly(context.func, frame) if isinstance(context, ast.Call) else value
+            made = self.quietly(context.func if isinstance(context, ast.Call) else context, frame)
+            is_switch = switches_gradients(made, context)
+            value = made if is_switch else self.value(context, frame)
+            made = made if isinstance(context, ast.Call) else value
             recording = records(made, context)
             if recording is Recording.ON:
                 self.unrecorded = self.perhaps_unrecorded = 0
             self.unrecorded += recording is Recording.OFF
             self.perhaps_unrecorded += recording is Recording.UNKNOWN
-            if not self._is_plain_context(each.context_expr, value, frame):
+            if not is_switch and not self._is_plain_context(each.context_expr, value, frame):
                 self.note("enters a context of which nothing is known", node, frame)
             entered = self.special(value, ("__enter__",), node, frame)
             if each.optional_vars is not None:
@@ -449,6 +452,8 @@ class Interpreter(Expressions):
                 frame.names, frame.is_dead = dict(failed), False
             self.body(node.finalbody, frame)
             frame.is_dead = frame.is_dead or was_dead
+            if self.is_running and _may_end_early(node.body) and _may_leave(node.finalbody):
+                self.note("handles the error by which recomputation ends early", node.finalbody[0], frame)
 
     _follow_trystar = _follow_try
 
@@ -457,7 +462,9 @@ class Interpreter(Expressions):
         things = {thing for each in self.inside(types) for thing in each.things}
         kinds = things - {each for each in things if isinstance(each, (Fixed, Box))}
         return handler.type is None or any(
-            each.name in _ANY_ERROR if isinstance(each, External) else not isinstance(each, Class)
+            each.name in _ANY_ERROR or each.name not in known.ERRORS
+            if isinstance(each, External)
+            else not isinstance(each, Class)
             for each in kinds
         )
 
@@ -530,6 +537,11 @@ def _is_number(value: Value) -> bool:
 
 def _are_external(value: Value) -> bool:
     return all(isinstance(each, External) for each in value.things)
+
+
+def _may_leave(body: Iterable[ast.stmt]) -> bool:
+    """Tell whether statements may leave what is around them other than by an error."""
+    return any(isinstance(each, _LEAVING) for one in body for each in (one, *walk_scope(one)))
 
 
 def _may_end_early(body: Iterable[ast.stmt]) -> bool:

@@ -177,6 +177,37 @@ UNREPEATABLE = names("RReLU rrelu rrelu_")
 """What keeps its random numbers for the backward pass, where recomputation writes others over them."""
 RENORMALISING_AT = {"Embedding": 3, "EmbeddingBag": 2, "embedding": 3, "embedding_bag": 3}
 """At which place those that look something up are told to change their weight in place meanwhile."""
+NOT_READ_BY_TORCH = names("__init__ __doc__ __module__ __annotations__ _init_weights")
+"""What a class may have whose name begins with an underscore, and no method of torch's modules reads."""
+MADE_AS_VIEWS = names(
+    """
+    AdaptiveAvgPool1d AdaptiveMaxPool1d AvgPool1d Bilinear Conv1D Conv1d ConvTranspose1d Dropout Dropout1d
+    Linear MaxPool1d MultiheadAttention adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d bilinear conv1d
+    conv_transpose1d cov corrcoef dropout einsum inner linear matmul max_pool1d multi_dot repeat_interleave
+    tensordot
+    """
+)
+"""What may make something new that is a view of something else that is new, or of what it gets.
+
+What comes out of a reentrant checkpoint as a view raises an error where it is changed in place.
+"""
+COMPOSITE = names(
+    """
+    GRU GRUCell LSTM LSTMCell MultiheadAttention RNN RNNCell Transformer TransformerDecoder
+    TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer
+    """
+)
+"""The modules of torch that run parts or methods of their own by name."""
+RUN_BY_COMPOSITE = names(
+    """
+    activation check_forward_args check_hidden_size check_input decoder dropout dropout1 dropout2 dropout3
+    encoder get_expected_cell_size get_expected_hidden_size layers linear1 linear2 multihead_attn norm norm1
+    norm2 norm3 num_heads out_proj permute_hidden self_attn _ff_block _mha_block _sa_block
+    """
+)
+"""By which names they do."""
+CHANGING_SETTINGS = names("inplace max_norm")
+"""Settings by which modules of torch change what they get, or their weight, when they run."""
 TABLES = names(
     """
     transformers.activations.ACT2FN transformers.activations.ACT2CLS
@@ -220,7 +251,7 @@ REGISTRY = "auto"
 LOGGERS = frozenset(("transformers.utils.logging.get_logger", "logging.getLogger", "logging.get_logger"))
 LOGGING = names(
     """
-    debug info warning warning_once warning_advice error log isEnabledFor exception info_once critical
+    debug info warning warning_once warning_advice error log exception info_once critical
     """
 )
 MODULES = frozenset(f"torch.nn.{name}" for name in tensors.MODULES) | names(
@@ -341,6 +372,8 @@ PAIRS = names(
     """
 )
 """Operations that give several tensors."""
+NORMALISING = names("batch_norm instance_norm")
+"""Operations that change statistics, if they get any, and nothing else."""
 PAIRS_ALONG = names("max min median nanmedian")
 """Operations that do so along a dimension."""
 CONTEXTS = names(
@@ -352,7 +385,7 @@ CONTEXTS = names(
 """Contexts that leave no trace."""
 RESTORED = CONTEXTS | names(
     """
-    torch.inference_mode torch.device torch.cuda.device torch.cuda.stream torch.profiler.profile
+    torch.inference_mode torch.cuda.device torch.cuda.stream torch.profiler.profile
     torch.profiler.record_function torch.autograd.profiler.record_function torch.autograd.profiler.profile
     torch.autograd.graph.save_on_cpu
     """
@@ -369,3 +402,10 @@ LITERALS = names(
     "numpy.inf numpy.pi math.pi math.e math.inf math.nan math.tau torch.pi torch.inf torch.nan torch.e"
 )
 """Names of other packages that are numbers."""
+
+ALL = FUNCTIONS | COMPUTING | TABLES | MAKERS | MODULES | DECORATORS | MODULE_BASES | OTHER_BASES | LOGGERS
+"""The full names of what is known of other packages."""
+OPERATIONS = tensors.FRESH | tensors.VIEWS | tensors.CHANGING | tensors.FUNCTIONAL
+"""The last names of the operations of torch whose effects are known."""
+READ_BY_TORCH = tensors.NAMES_OF_MODULES | RUN_BY_COMPOSITE | {"training"}
+"""What methods of torch's modules may read, or call, of a class that inherits them."""

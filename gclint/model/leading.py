@@ -194,8 +194,8 @@ def _bound(statement: ast.stmt, name: str) -> Iterator[str]:
     for node in [statement] if isinstance(statement, DEFINITIONS) else walk(statement):
         if isinstance(node, DEFINITIONS):
             yield node.name
-        elif isinstance(node, ast.alias):
-            yield from [node.asname or node.name] if node.name in (name, "*") else []
+        elif isinstance(node, ast.ImportFrom):
+            yield from (each.asname or each.name for each in node.names if each.name in (name, "*"))
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
 
@@ -209,8 +209,8 @@ def _word(node: ast.AST) -> Iterator[str]:
         yield node.id
     elif isinstance(node, ast.Attribute):
         yield node.attr
-    elif isinstance(node, ast.alias):
-        yield node.name
+    elif isinstance(node, ast.ImportFrom):
+        yield from (each.name for each in node.names)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
         yield node.value
 

@@ -237,7 +237,9 @@ class Leaves(Interpreter):
         if self._method is None or not isinstance(node, ast.Call):
             return super().call(function, call, node, frame)
         parts = {self._parts[each] for each in function.roots if each.kind is Kind.PART}
-        parts = {each for each in parts if each.name in self._names}
+        # With more than the tokens, it may compute something else, such as logits.
+        is_lookup = len(call.all()) == 1
+        parts = {each for each in parts if each.name in self._names and is_lookup}
         if isinstance(node.func, ast.Call) and self._is_own_getter(node.func.func):
             parts = {RETURNED}
         if parts:

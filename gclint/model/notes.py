@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from gclint.code.file import SourceFile
 
 _LONGEST = 60
+_KEPT = 2048
+"""Places are followed again and again, and what they are called is put together for each time."""
 
 
 class Kind(str, Enum):
@@ -55,6 +58,7 @@ class Note:
     """The line of the file; 0 if it is about the whole function."""
 
 
+@lru_cache(maxsize=_KEPT)
 def quoted(node: ast.AST) -> str:
     """Return code as a message quotes it: anew from its tree, and cut off where it is long."""
     code = ast.unparse(node)

@@ -73,7 +73,7 @@ _FIXED = ("tuple", ITERATOR)
 _OF_FUNCTIONS = frozenset(("__name__", "__qualname__", "__doc__", "__module__"))
 TAKING_ITEMS = frozenset(("__getitem__", "__next__"))
 """Special methods of containers that code may call itself."""
-_SAFE = (Plain, Constant, Function, Class, External)
+_SAFE = (Plain, Constant, Function, Class, External, Module)
 
 
 class Pending(Cell):
@@ -541,6 +541,7 @@ class Objects:
             self.note(f"makes a `{kind.node.name}`, of which not all is followed", node, frame)
         init = self.find(kind, "__init__")
         if init is None:
+            self.begin_inherited(made, call)
             for each in kind.node.body:
                 if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and call.all():
                     self._put_attribute(made, each.target.id, join(call.all()))
@@ -548,6 +549,10 @@ class Objects:
             bound = self.bind_method(init[0], of(made), init[1], node, frame)
             self.call(bound, call, node, frame)  # type: ignore[arg-type]
         return of(made)
+
+    def begin_inherited(self, thing: Object, call: Call) -> None:
+        """Take note of how an object is made by a class of another package that its own inherits from."""
+        raise NotImplementedError
 
     def make_anyhow(self, kind: Class, frame: Frame) -> Value:
         """Return an object of a class that is made with any values."""

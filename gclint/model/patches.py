@@ -9,17 +9,17 @@ from __future__ import annotations
 import ast
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import cache, partial
 from typing import NamedTuple
 
 from gclint.code.file import SourceFile
 from gclint.code.naming import names_model
 from gclint.code.outline import ImportedName
 from gclint.code.remembered import remembered
-from gclint.code.walk import FUNCTIONS, called_name, children, last_name, text_of, walk
-from gclint.model import known, tensors
+from gclint.code.walk import FUNCTIONS, FunctionNode, called_name, children, last_name, text_of, walk
+from gclint.model import known
 from gclint.model.notes import quoted
-from gclint.model.spaces import KNOWN
 from gclint.model.usage import FILLING, SETTERS, Usage, usage_of
 
 _NAMESPACES = frozenset(
@@ -31,7 +31,7 @@ CLASS = "__class__"
 """The attribute by which an object becomes one of another class, with other parts."""
 _REMAKING = frozenset((CLASS, "__bases__", "__code__", "__defaults__", "__kwdefaults__"))
 _TRAINING = known.TRAINING_PACKAGES | {"deepspeed"}
-_RELIED_ON = KNOWN | frozenset(
+_RELIED_ON = known.ALL | frozenset(
     (
         "builtins",
         "torch.Tensor",
@@ -45,9 +45,18 @@ _RELIED_ON = KNOWN | frozenset(
     )
 )
 """Names that have a meaning for gclint, and with them all that they have."""
+_MEANING = (ast.Attribute, ast.IfExp, ast.BoolOp, ast.NamedExpr)
+"""Expressions that are attributes, or one of several."""
+_ADDING = frozenset(("add_module", "register_module"))
+"""The methods by which a module gets another part."""
 _OF_ALL = ("register_module_", "_global_")
 """How names begin of what hooks into all modules."""
-_OPERATIONS = tensors.FRESH | tensors.VIEWS | tensors.CHANGING | tensors.FUNCTIONAL
+OF_ATTENTION = "AttentionInterface", "ALL_ATTENTION_FUNCTIONS"
+"""The class that registers functions of attention, and the name by which models look them up."""
+REGISTRIES = frozenset((*OF_ATTENTION, "ACT2FN"))
+"""What tables of functions are called; who gets one may fill it."""
+_MOST_MEANINGS = 99
+"""Of more that a name may stand for, no others are added."""
 
 
 class Patch(NamedTuple):
@@ -61,6 +70,8 @@ class Patch(NamedTuple):
     """The names behind that of the import; the last one is that of what is replaced, if it is known."""
     is_imported: bool
     """Whether importing the file does it, and not only a call of a function."""
+    is_filled: bool = False
+    """Whether only an item of it is replaced, or added."""
 
     @property
     def last(self) -> tuple[str, ...]:
@@ -104,28 +115,57 @@ class Hook(NamedTuple):
 def patches(file: SourceFile) -> tuple[Patch | ReplacedPart | Hook, ...]:
     """Return the places of a file that give what it imports or gets another meaning, or hook into modules."""
     usage = Usage(None) if file.tree is None else usage_of(file.tree)
-    in_functions = _in_functions(usage) if usage.replacing or usage.hooking else frozenset[ast.AST]()
-    imported = (each.name or "" for each in file.outline.all_imported())
+    functions = _functions(usage) if usage.replacing or usage.hooking else []
+    in_functions = _in_functions(functions)
+    imported = [each for each in file.outline.all_imported() if each.name]
+    handed = (each for each in imported if each.name in REGISTRIES and each.bound in usage.touched)
+    hooking = (each.name or "" for each in imported)
     return (
-        *_patches(file, usage, in_functions),
-        *(Hook(each, 1, is_imported=True) for each in imported if each.startswith(_OF_ALL)),
+        *_patches(file, usage, functions, in_functions),
+        *(Patch(each.bound, 1, each, (), is_imported=True) for each in handed),
+        *(Hook(each, 1, is_imported=True) for each in hooking if each.startswith(_OF_ALL)),
         *_hooks(usage, in_functions),
         *_given(file),
     )
 
 
-def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Patch | ReplacedPart]:
+def _patches(
+    file: SourceFile, usage: Usage, functions: list[FunctionNode], in_functions: Set[ast.AST]
+) -> Iterator[Patch | ReplacedPart]:
     imports: defaultdict[str, list[ImportedName]] = defaultdict(list)
     for each in file.outline.all_imported():
         imports[each.bound].append(each)
+    bound = _bound(usage) if usage.replacing else {}
+    functions_at = cache(partial(_functions_at, functions))
+    aliases: defaultdict[str, dict[tuple[ImportedName, tuple[str, ...]], None]] = defaultdict(dict)
+    for name, values in bound.items():
+        for root, path in (each for value in values for each in _meant(value)):
+            known = [*((each, ()) for each in imports.get(root, ())), *aliases.get(root, ())]
+            if root != name and len(aliases[name]) < _MOST_MEANINGS:
+                aliases[name] |= dict.fromkeys((each, (*before, *path)) for each, before in known)
     for node in usage.replacing:
-        is_imported = node not in in_functions
+        is_imported, is_filled = node not in in_functions, not _sets_attribute(node)
+        if isinstance(node, ast.Name):
+            yield ReplacedPart(quoted(node), _row(node), ANY_PART, is_imported, is_given=True)
         for root, path in _replaced(node):
             for each in imports.get(root, ()):
                 if each.name is None and _is_function_of(node, root):
                     continue
-                yield Patch(quoted(node), _row(node), each, path, is_imported)
+                yield Patch(quoted(node), _row(node), each, path, is_imported, is_filled)
+            for each, before in aliases.get(root, ()):
+                # What is filled under another name is a table only if it is known to be one.
+                if is_filled and each.name not in REGISTRIES:
+                    continue
+                yield Patch(quoted(node), _row(node), each, (*before, *path), is_imported, is_filled)
+            is_item = bool(path) and (path[-1].isdigit() or called_name(node) in _ADDING)
+            if len(path) == is_item and (is_item or (_is_filling(node) and not _sets_attribute(node))):
+                for name in _parts_meant(node, bound.get(root, ()), functions_at):
+                    yield ReplacedPart(quoted(node), _row(node), name, is_imported, is_filled=True)
             if not path or root in imports or not (_sets_attribute(node) or _is_filling(node)):
+                continue
+            if len(path) > 1 and is_item:
+                yield ReplacedPart(quoted(node), _row(node), path[-2], is_imported, is_filled=True)
+            if len(path) < 2 and bound.get(root) and all(_makes_own(file, each) for each in bound[root]):
                 continue
             if len(path) < 2 and (root in file.outline.classes or _is_self(file, node, root)):
                 continue
@@ -138,6 +178,64 @@ def _patches(file: SourceFile, usage: Usage, in_functions: Set[ast.AST]) -> Iter
             yield Patch(quoted(node), _row(node), None, tuple(text.split(".")), is_imported)
 
 
+def _functions(usage: Usage) -> list[FunctionNode]:
+    nodes = () if usage.tree is None else walk(usage.tree)
+    return [each for each in nodes if isinstance(each, FUNCTIONS)]
+
+
+def _parts_meant(
+    node: ast.AST, values: Iterable[ast.AST], functions_at: Callable[[int], list[FunctionNode]]
+) -> dict[str, None]:
+    """Return the attributes that a name may stand for at a place, by its values in the same functions."""
+    found = dict[str, None]()
+    for value in values:
+        if isinstance(value, _MEANING) and functions_at(_row(value)) == functions_at(_row(node)):
+            found |= {path[-1]: None for _, path in _meant(value) if path}
+    return found
+
+
+def _functions_at(functions: Iterable[FunctionNode], row: int) -> list[FunctionNode]:
+    """Return those of some functions that a line stands in."""
+    return [each for each in functions if each.lineno <= row <= (each.end_lineno or 0)]
+
+
+def _bound(usage: Usage) -> Mapping[str, list[ast.AST]]:
+    """Return what the names of a file may stand for; for parameters, it need not be all."""
+    found: defaultdict[str, list[ast.AST]] = defaultdict(list)
+    given: defaultdict[str, list[ast.AST]] = defaultdict(list)
+    nodes = [] if usage.tree is None else [*walk(usage.tree)]
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            given[last_name(node.func)] += (*node.args, *(each.value for each in node.keywords))
+    for node in nodes:
+        if isinstance(node, FUNCTIONS):
+            for each in node.args.args:
+                found[each.arg] += (each, *given[node.name]) if each.arg not in ("self", "cls") else ()
+        value = getattr(node, "iter" if isinstance(node, (ast.For, ast.comprehension)) else "value", None)
+        if value is not None:
+            for target in (*getattr(node, "targets", ()), *filter(None, (getattr(node, "target", None),))):
+                for name in walk(target):
+                    if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                        found[name.id].append(value)
+    return found
+
+
+def _meant(value: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the names that something may be, or have as items, with the attributes that are read of them."""
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            yield from _chain(node)
+        elif isinstance(node, (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Tuple, ast.List)):
+            waiting += children(node)
+
+
+def _makes_own(file: SourceFile, value: ast.AST) -> bool:
+    """Tell whether something is an object of a class of the file."""
+    return isinstance(value, ast.Call) and last_name(value.func) in file.outline.classes
+
+
 def _is_self(file: SourceFile, node: ast.AST, name: str) -> bool:
     """Tell whether a name is that of the object whose method a place stands in."""
     if name == "self":
@@ -147,11 +245,10 @@ def _is_self(file: SourceFile, node: ast.AST, name: str) -> bool:
     return any(each.first_parameter == name for each in around)
 
 
-def _in_functions(usage: Usage) -> frozenset[ast.AST]:
+def _in_functions(functions: Iterable[FunctionNode]) -> frozenset[ast.AST]:
     """Return the nodes of a file that only run when a function is called."""
-    nodes = () if usage.tree is None else walk(usage.tree)
-    functions = [each for each in nodes if isinstance(each, FUNCTIONS)]
-    return frozenset(each for one in functions for statement in one.body for each in walk(statement))
+    bodies = (statement for each in functions for statement in each.body)
+    return frozenset(each for statement in bodies for each in walk(statement))
 
 
 def _hooks(usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Hook]:
@@ -170,7 +267,20 @@ def _hooks(usage: Usage, in_functions: Set[ast.AST]) -> Iterator[Hook]:
             yield Hook(quoted(node), _row(node), node not in in_functions)
 
 
-def remakes(node: ast.AST) -> bool:
+@remembered
+def replaces(file: SourceFile) -> bool:
+    """Tell whether a file may replace something, in whatever it is."""
+    return file.tree is not None and bool(usage_of(file.tree).replacing)
+
+
+@remembered
+def remade(file: SourceFile) -> tuple[tuple[int, str], ...]:
+    """Return the lines and code of a file by which an object or class becomes something else, or any name."""
+    places = () if file.tree is None else usage_of(file.tree).replacing
+    return tuple((_row(each), quoted(each)) for each in places if _remakes(each))
+
+
+def _remakes(node: ast.AST) -> bool:
     """Tell whether a place makes another class of an object, other code of a function, or sets any name."""
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, ast.Call) and last_name(node.value.func) in ("globals", "vars")
@@ -189,19 +299,23 @@ def is_relied_on(full: str) -> bool:
     parent, _, last = full.rpartition(".")
     if full in known.TORCH or full.startswith(f"{known.MODULES_BY_NAME}."):
         return True
-    return not holders.isdisjoint(_RELIED_ON) or (parent in known.TORCH and last in _OPERATIONS)
+    return not holders.isdisjoint(_RELIED_ON) or (parent in known.TORCH and last in known.OPERATIONS)
 
 
 def may_be_run(full: str) -> bool:
-    """Tell whether a name is more than an attribute of a class that only code which names it can run."""
+    """Tell whether code can run what has a name without naming it, unlike a method of a class, or a table."""
     holder, _, last = full.rpartition(".")
+    if full in known.TABLES:
+        return last in REGISTRIES
     return holder not in _RELIED_ON or last.startswith("_") or last == "forward"
 
 
 def _replaced(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the names of what a place may replace: a first one, and those behind it."""
     if isinstance(node, ast.Attribute):
-        yield from _chain(node)
+        yield from (*_chain(node),) or (("", (node.attr,)),)
+    elif isinstance(node, ast.AugAssign):
+        yield from _chain(node.target)
     elif isinstance(node, ast.Subscript):
         for root, path in _chain(node.value):
             yield root, (*path, text_of(node.slice) or ANY_PART) if _is_namespace(node.value) else path
@@ -213,6 +327,8 @@ def _replaced(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
                     yield root, (*path, text)
                 elif last_name(node.func) == "setattr":
                     yield root, path
+            if isinstance(text, str) and last_name(node.func) in SETTERS and not [*_chain(holder)]:
+                yield "", (text,)
         if isinstance(node.func, ast.Attribute) and node.func.attr not in known.READING_METHODS:
             is_filled = node.func.attr in FILLING or _is_namespace(node.func.value)
             named = [text_of(each) or ANY_PART for each in node.args[:1] if node.func.attr in SETTERS]
@@ -222,8 +338,13 @@ def _replaced(node: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _is_function_of(node: ast.AST, module: str) -> bool:
     """Tell whether a place calls a function of a module, such as ``torch.sort``."""
-    holder = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    return isinstance(holder, ast.Name) and holder.id == module
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return (
+        isinstance(node.func.value, ast.Name)
+        and node.func.value.id == module
+        and node.func.attr not in SETTERS
+    )
 
 
 def _sets_attribute(node: ast.AST) -> bool:
@@ -323,16 +444,23 @@ def _chain(node: ast.expr) -> Iterator[tuple[str, tuple[str, ...]]]:
         if isinstance(node, ast.Attribute):
             path += [] if node.attr in _NAMESPACES else [node.attr]
             node = node.value
+        elif isinstance(node, ast.Subscript) and called_name(node.value) == "globals" and text_of(node.slice):
+            node = ast.Name(text_of(node.slice) or "")
         elif isinstance(node, ast.Subscript):
             node = node.value
         elif isinstance(node, ast.Call) and last_name(node.func) == "vars" and node.args:
             node = node.args[0]
+        elif isinstance(node, ast.Call) and called_name(node) == "get_submodule" and node.args:
+            path += reversed((text_of(node.args[0]) or ANY_PART).split("."))
+            node = node.func.value if isinstance(node.func, ast.Attribute) else node.func
         else:
             return
     yield node.id, tuple(reversed(path))
 
 
 def _is_namespace(node: ast.expr) -> bool:
-    return (isinstance(node, ast.Attribute) and node.attr in _NAMESPACES) or (
-        isinstance(node, ast.Call) and last_name(node.func) == "vars"
+    return (
+        (isinstance(node, ast.Attribute) and node.attr in _NAMESPACES)
+        or last_name(node) == "__builtins__"
+        or called_name(node) == "vars"
     )

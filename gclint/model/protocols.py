@@ -36,7 +36,7 @@ GETTING = ("__getitem__", "__missing__", "__class_getitem__")
 CONTAINING = ("__contains__",)
 UNPACKING = ("keys", "__getitem__", "__iter__", "__getattr__")
 _COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__getattr__")
-_TEXTS = ("__format__", "__str__", "__repr__")
+_TEXTS = ("__format__", "__str__", "__repr__", "extra_repr", "_get_name")
 _OPERATORS = {
     ast.Add: "add",
     ast.Sub: "sub",

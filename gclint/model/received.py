@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gclint.code.file import SourceFile
 from gclint.code.names import names
 from gclint.code.project import Project
+from gclint.code.walk import last_name
 from gclint.model import known
 from gclint.model.attributes import new_spaces
 from gclint.model.emptied import Emptied
@@ -72,8 +73,14 @@ class Received:
     """Whether it is a container that may hold a tensor."""
     is_mixed: bool
     """Whether something that requires grad may have been put into what seems to require none, on the way."""
-    may_lose_gradient: bool
-    """Whether it is passed by keyword, and may be computed from what requires grad."""
+    may_require_grad: bool
+    """Whether it may be computed from what requires grad."""
+    is_by_keyword: bool
+
+    @property
+    def may_lose_gradient(self) -> bool:
+        """Whether it may require grad, and is passed by keyword."""
+        return self.may_require_grad and self.is_by_keyword
 
 
 @dataclass
@@ -127,8 +134,16 @@ def records(
 def _differentiates(function: Function) -> bool:
     """Tell whether a function asks autograd for gradients, which may be those of a model that it gets."""
     return any(
-        isinstance(each, ast.Attribute) and each.attr == "autograd" for each in ast.walk(function.node)
+        each.attr == "autograd" if isinstance(each, ast.Attribute) else _is_limited(each)
+        for each in ast.walk(function.node)
     )
+
+
+def _is_limited(node: ast.AST) -> bool:
+    """Tell whether a backward pass only computes the gradients of some tensors."""
+    if not isinstance(node, ast.Call) or last_name(node.func) != "backward":
+        return False
+    return len(node.args) > 3 or any(each.arg == "inputs" for each in node.keywords)
 
 
 class _Key(NamedTuple):
@@ -196,7 +211,7 @@ class _Recorder(Emptied):
 
     def _named(self, name: str, space: Space) -> Iterator[Thing]:
         """Yield what a name of a module may be, also where it is imported."""
-        for each in (space.value(name) or space.from_star(name) or NEVER).things:
+        for each in (space.value(name) or NEVER).things:
             yield from space.resolve(each).things if isinstance(each, Imported) else (each,)
 
     def _holds_block(self, made: Value) -> bool:
@@ -271,9 +286,16 @@ class _Recorder(Emptied):
                 isinstance(each, _PILES) and _holds_tensor(of(each), set()) for each in value.things
             )
             is_mixed = self._is_mixed or key in mixed
-            loses = key.by_keyword and _may_require_grad(value, is_mixed=is_mixed)
             yield Received(
-                key.block, key.parameter, key.file, key.row, _holds_gradients(value), is_pile, is_mixed, loses
+                key.block,
+                key.parameter,
+                key.file,
+                key.row,
+                holds_gradients=_holds_gradients(value),
+                is_pile=is_pile,
+                is_mixed=is_mixed,
+                may_require_grad=_may_require_grad(value, is_mixed=is_mixed),
+                is_by_keyword=key.by_keyword,
             )
 
     def is_block(self, receivers: Iterable[Value]) -> bool:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gclint.code.file import SourceFile
 from gclint.model import known
-from gclint.model.calls import PARAMETERS, defaults_of
+from gclint.model.calls import defaults_of
 from gclint.model.frames import Frame
 from gclint.model.gradients import is_constant, without_gradient
 from gclint.model.interpreter import Interpreter
 from gclint.model.notes import Kind, Note, Root, quoted
 from gclint.model.objects import TooLong
 from gclint.model.received import argument
+from gclint.model.reflection import PARAMETERS
 from gclint.model.spaces import Spaces
 from gclint.model.steepness import Steepness, steep
 from gclint.model.values import (

@@ -13,7 +13,7 @@ from gclint.model.interpreter import Interpreter
 from gclint.model.spaces import Space, Spaces
 from gclint.model.values import NEVER, Class, Function
 
-CALLING = ("__call__", "_call_impl", "_slow_forward", "_wrapped_call_impl")
+CALLING = ("__call__", "_call_impl", "_compiled_call_impl", "_slow_forward", "_wrapped_call_impl")
 """The methods by which a module gets to run its ``forward``."""
 RUN = frozenset(("forward", *CALLING))
 """The methods that a run of a module goes through."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gclint.model.calls import shared
 from gclint.model.notes import Kind, Root
+from gclint.model.reflection import shared
 from gclint.model.values import OWN, Call, Fixed, Value, with_roots
 
 AS_VIEW = " as a view"

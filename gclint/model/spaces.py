@@ -14,6 +14,7 @@ from gclint.model import known
 from gclint.model.frames import Frame
 from gclint.model.notes import Kind, Root
 from gclint.model.reading import Members
+from gclint.model.star_imports import Bindings, NameGiven, StarImports, bindings_of
 from gclint.model.usage import Usage, usage_of
 from gclint.model.values import (
     NEVER,
@@ -24,7 +25,6 @@ from gclint.model.values import (
     Imported,
     Module,
     Object,
-    Unknown,
     Value,
     join,
     of,
@@ -33,20 +33,6 @@ from gclint.model.values import (
 
 if TYPE_CHECKING:
     from gclint.model.values import Call
-
-KNOWN = (
-    known.FUNCTIONS
-    | known.COMPUTING
-    | known.TABLES
-    | known.MAKERS
-    | known.MODULES
-    | known.DECORATORS
-    | known.MODULE_BASES
-    | known.OTHER_BASES
-    | known.LOGGERS
-)
-"""The full names of what is known of other packages."""
-
 
 Targets: TypeAlias = "dict[ast.AST, set[ast.ClassDef | str]]"
 """The classes of what has an attribute, by the place in the code; words for what is not known."""
@@ -91,6 +77,11 @@ class Spaces:
         """The default values of inner functions, by their definitions and the frames around them."""
         self.frames: list[Frame] = []
         """Those of all functions that were entered."""
+        self.asked: dict[str, dict[Space, NameGiven | None]] = {}
+        """What modules with star imports give for the names that are being looked up; None, if that is not
+        known yet."""
+        self.circular: set[str] = set()
+        """Those of these names for which star imports have led back to where they came from."""
         self.version = 0
         """How often it has become known that something may be more than what was read before."""
         self.epoch = 0
@@ -145,7 +136,7 @@ class Space:
         self.is_run = False
         self.is_complete = False
         """Whether it was followed to its end."""
-        self.stars: list[Imported] = []
+        self.stars = StarImports(self)
         self._resolved: dict[Imported, Value] = {}
         self._readings: dict[object, Spaces] = {}
 
@@ -159,7 +150,7 @@ class Space:
         self._kept = self.tree = None
         self.usage = Usage(None)
         self.frame.clear()
-        self.stars.clear()
+        self.stars.forget()
         self._resolved.clear()
         for reading in self.readings():
             reading.forget()
@@ -169,21 +160,28 @@ class Space:
         """Return what was read in order to follow the module."""
         return self._readings.values()
 
-    def value(self, name: str) -> Value | None:
-        """Return what a module-level name may be; None if there is none."""
+    @cached_property
+    def bindings(self) -> Bindings:
+        """Where the text binds names."""
+        return Bindings(ast.Module([], [])) if self._kept is None else bindings_of(self._kept)
+
+    def own(self, name: str) -> Value | None:
+        """Return what a module-level name may be if no star import counts; None if there is none."""
         if not self.is_run:
             self.is_run = True
             self.spaces.follow(self)
             self.is_complete = True
         return self.frame.names.get(name)
 
-    def from_star(self, name: str) -> Value | None:
-        """Return what a name is that a star import gives, if that is known."""
-        for star in reversed(self.stars):
-            found = self.resolve(Imported(star.module, star.level, name, self))
-            if not all(isinstance(each, (Unknown, External)) for each in found.things):
-                return found
-        return None
+    def given(self, name: str) -> NameGiven:
+        """Return what a module-level name may be, and whether the module has it whatever happens."""
+        own = self.own(name)
+        found = NameGiven(own, own is not None and name in self.bindings.last)
+        return self.stars.given(name, found) if self.stars else found
+
+    def value(self, name: str) -> Value | None:
+        """Return what a module-level name may be; None if there is none, or that is not known."""
+        return self.given(name).value if self.stars else self.own(name)
 
     def names_used(self, node: ast.AST) -> frozenset[str] | None:
         """Return the names under which a call reads attributes; None for any."""
@@ -200,7 +198,7 @@ class Space:
 
     def names(self) -> Iterable[str]:
         """Return the names of the module."""
-        self.value("")
+        self.own("")
         return self.frame.names
 
     def resolve(self, imported: Imported) -> Value:
@@ -217,28 +215,28 @@ class Space:
         return found
 
     def _resolve(self, imported: Imported) -> Value:
-        name = self._absolute(imported)
+        name = self.absolute(imported)
         full = ".".join(filter(None, (name, imported.name)))
-        if full in KNOWN or (self._is_of_library(name) and not self._is_of_model(name)):
+        space = None if full in known.ALL else self.source(imported)
+        if space is None:
             return of(External(full))
-        project = self.spaces.project
-        if self._is_of_neighbour(name):
-            return of(External(full))
-        file = project.module(self.file, imported.module, imported.level)
-        if file is None or file is self.file:
-            return of(External(full))
-        space = self.spaces.of(file)
         if imported.name is None:
             return of(Module(space), roots=(Root(Kind.GLOBAL, full),))
         found = space.value(imported.name)
         if found is None:
-            found = space.from_star(imported.name)
-        if found is None:
             inner = ".".join(filter(None, (imported.module, imported.name)))
-            part = project.module(self.file, inner, imported.level)
+            part = self.spaces.project.module(self.file, inner, imported.level)
             if part is not None:
                 return of(Module(self.spaces.of(part)), roots=(Root(Kind.GLOBAL, full),))
         return found or unknown(f"`{imported.name}`")
+
+    def source(self, imported: Imported) -> Space | None:
+        """Return the module from which something is imported, if its code is followed."""
+        name, project = self.absolute(imported), self.spaces.project
+        if (self._is_of_library(name) and not self._is_of_model(name)) or self._is_of_neighbour(name):
+            return None
+        file = project.module(self.file, imported.module, imported.level)
+        return None if file is None or file is self.file else self.spaces.of(file)
 
     def _is_of_library(self, name: str) -> bool:
         return name == LIBRARY or name.startswith(f"{LIBRARY}.")
@@ -252,7 +250,7 @@ class Space:
         project = self.spaces.project
         return project.is_context(self.file.path) and not self._is_of_library(name)
 
-    def _absolute(self, imported: Imported) -> str:
+    def absolute(self, imported: Imported) -> str:
         """Return the full name of a module that is imported, as far as it can be known."""
         if not imported.level:
             return imported.module

@@ -17,16 +17,16 @@ from typing import NamedTuple, TypeAlias
 
 from gclint.code.file import SourceFile
 from gclint.code.names import names
-from gclint.code.walk import last_name, text_of, walk
+from gclint.code.walk import assigned, last_name, text_of, walk
 from gclint.model import known, tensors
-from gclint.model.asking import LAYER
-from gclint.model.calls import shared
+from gclint.model.asking import LAYER, OF_LAYERS
 from gclint.model.frames import Frame
 from gclint.model.freezing import Freezing, closed_over, objects_among
 from gclint.model.gradients import is_constant
 from gclint.model.notes import Kind, Root, quoted
 from gclint.model.objects import ITERATOR
 from gclint.model.reading import ANY
+from gclint.model.reflection import shared
 from gclint.model.roots import (
     AS_VIEW,
     REST,
@@ -119,16 +119,17 @@ _MAPPING = names("torch.vmap torch.func.vmap")
 """Functions that are followed as what they are given, which they run inside of a transform."""
 _ENTERING_ALL = names("transformers.utils.ContextManagers transformers.utils.generic.ContextManagers")
 """Contexts that enter all contexts of a list."""
-_OF_LAYERS = names("gradient_checkpointing _gradient_checkpointing_func _can_checkpoint_with_cache")
-"""The attributes that the base class gives to a block."""
 OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__"))
 """The attributes of a class that tell its bases, or are told by them."""
 _OF_FUNCTIONS = names("__code__ __defaults__ __kwdefaults__ __closure__ __globals__ __wrapped__ __func__")
 """What tells a function from what wraps it, as releases from 5.23 do with ``forward``, or changes it."""
-_SOURCES = names(
-    "inspect.getsource inspect.getsourcelines inspect.getfullargspec inspect.getmro inspect.getattr_static"
+_OF_FUNCTIONS = names(
+    """
+    inspect.signature inspect.isclass inspect.iscoroutinefunction inspect.isfunction inspect.isgenerator
+    inspect.ismethod inspect.ismodule inspect.Parameter inspect.unwrap
+    """
 )
-"""Functions that look at a class or function itself, and not at what it wraps."""
+"""What blocks may ask, since a checkpointing layer answers it as any other module does."""
 _TELLING = names("grad_fn output_nr")
 """The attributes of a tensor that tell what has computed it, which is a checkpoint then."""
 _TELLING_OF_SEVERAL = names("requires_grad is_leaf")
@@ -664,11 +665,26 @@ class Surroundings(Freezing):
         if not any(getattr(each, "name", "") == "__init__" for each in self.stack):
             return
         given = [of(each) for arg in node.args for each, _ in self.parts_of(arg, frame)]
-        of_names = (each for arg in node.args for each in walk(arg) if isinstance(each, _NAMING))
+        of_names = (each for arg in self._meant(node.args) for each in walk(arg) if isinstance(each, _NAMING))
         given += [self.quietly(each, frame) for each in of_names]
         blocks = frozenset().union(*(self._classes(each) for each in given if self.is_block([each])))
         if blocks and not self.is_block(self.calls[-1].positional[:1]):
             self.see(Matter.REMADE, quoted(node), node, frame, blocks)
+
+    def _meant(self, nodes: Iterable[ast.expr]) -> Iterator[ast.expr]:
+        """Yield expressions, and what the function around them gives to the names in them."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in walk(self.stack[-1]) if self.stack else ():
+            looped = [(node.target, node.iter)] if isinstance(node, (ast.For, ast.AsyncFor)) else []
+            for target, value in (*assigned(node), *looped):
+                for each in walk(target):
+                    if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                        found.setdefault(each.id, []).append(value)
+        waiting = [*nodes]
+        while waiting:
+            yield (node := waiting.pop())
+            for each in walk(node):
+                waiting += found.pop(each.id, ()) if isinstance(each, ast.Name) else ()
 
     def _hold_parts(self, values: Iterable[Value]) -> bool:
         """Tell whether values are parameters, or objects that may have some, or hold these."""
@@ -712,7 +728,7 @@ class Surroundings(Freezing):
             found = super()._call_method(receiver, thing, name, call, node, frame)
         finally:
             self._method = before
-        return self._as_view(found) if name in tensors.VIEWS else found
+        return self._as_view(found) if name in tensors.VIEWS or name in known.MADE_AS_VIEWS else found
 
     def _call_of_tensor(
         self, receiver: Value, name: str, call: Call, roots: frozenset[Root], node: ast.expr, frame: Frame
@@ -723,13 +739,14 @@ class Surroundings(Freezing):
 
     def _compute(self, last: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         found = super()._compute(last, call, node, frame)
-        return self._as_view(found) if last in tensors.VIEWS else found
+        return self._as_view(found) if last in tensors.VIEWS or last in known.MADE_AS_VIEWS else found
 
     def _call_made(self, name: str, call: Call, node: ast.expr, frame: Frame) -> Value:
         if name in _WITH_STATISTICS and not self._inside:
             return self.tensor((TENSOR,))
         found = super()._call_made(name, call, node, frame)
-        return self._as_view(found) if name.rpartition(".")[2] in _HANDING_ON else found
+        last = name.rpartition(".")[2].partition(" ")[0]
+        return self._as_view(found) if last in _HANDING_ON | known.MADE_AS_VIEWS else found
 
     def _value_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         found = super()._value_subscript(node, frame)
@@ -791,7 +808,7 @@ class Surroundings(Freezing):
             self._see_running(call, name, node, frame)
         if name in _DIFFERENTIATING and not self._inside:
             self.see(Matter.DIFFERENTIATED, name, node, frame)
-        if name.partition(".")[0] == "inspect" and (not self._inside or name in _SOURCES):
+        if name.partition(".")[0] == "inspect" and not (self._inside and name in _OF_FUNCTIONS):
             self.see(Matter.ASKED, quoted(node), node, frame)
         if name in _ASKING and self._asks(name, call):
             self.see(Matter.ASKED, quoted(node), node, frame, self._classes(call.positional[0]))
@@ -802,7 +819,7 @@ class Surroundings(Freezing):
     def _asks(self, function: str, call: Call) -> bool:
         """Tell whether a function of Python asks for what becomes different."""
         if len(call.positional) > 1 and function in ("getattr", "hasattr"):
-            asked = texts(call.positional[1]) or _OF_LAYERS
+            asked = texts(call.positional[1]) or OF_LAYERS
             return any(self._tells(call.positional[0], name) for name in asked)
         if not call.positional or not self._may_be_block(call.positional[0]):
             return False
@@ -830,7 +847,7 @@ class Surroundings(Freezing):
     def _tells(self, value: Value, name: str) -> bool:
         """Tell whether an attribute of a value tells a checkpointing layer from another one."""
         return (
-            (name in _OF_LAYERS and self._is_block_or_class(value))
+            (name in OF_LAYERS and self._is_block_or_class(value))
             or (name in OF_TYPES and self._may_be_block(value))
             or (name in _OF_FUNCTIONS and any(isinstance(each, (Function, Bound)) for each in value.things))
         )
@@ -894,8 +911,8 @@ _READING = tensors.FRESH | tensors.VIEWS | tensors.METHODS_ONLY_READ | known.REA
 """Methods that change nothing, whatever has them."""
 _MODES = frozenset(("train", "eval", "apply"))
 _ENTERING = frozenset(("__enter__", "__exit__"))
-_SETTING_UP = frozenset(("torch", "contextlib"))
-"""Packages of which functions that are not known may change settings of torch, or enter contexts."""
+_SETTING_UP = frozenset(("torch", "contextlib", "warnings"))
+"""Packages of which functions that are not known may change settings, or enter contexts."""
 _SETTING = "the setting "
 _CHANGING = frozenset(f"{_SETTING}{name}" for name in known.FILLING_METHODS | known.TAKING_METHODS)
 """What stands for methods of containers among settings that change these."""
@@ -906,11 +923,12 @@ _HANDING_ON = frozenset(("Identity", "Flatten", "Unflatten"))
 
 
 def _may_set(name: str) -> bool:
-    """Tell whether a function of another package, of which nothing is known, may change settings of torch."""
+    """Tell whether a function of another package, of which nothing is known, may change settings."""
     package, dot, _ = name.partition(".")
-    is_class = name.rpartition(".")[2][:1].isupper()  # One of torch only makes an object.
-    is_known = name in _TRANSFORMS or (is_class and package == "torch")
-    return bool(dot) and package in _SETTING_UP and not is_known
+    last = name.rpartition(".")[2]
+    # A class of torch only makes an object.
+    is_known = name in _TRANSFORMS or (last[:1].isupper() and package == "torch")
+    return bool(dot) and (package in _SETTING_UP or last.startswith("set")) and not is_known
 
 
 def _objects_of(value: Value) -> frozenset[Object]:

@@ -195,6 +195,24 @@ MODULES: Final = _names("""
 argument, as those of `Dropout`, `Flatten` and `Identity` do.
 """
 
+NAMES_OF_MODULES: Final = _names("""
+    activation add_bias_kv add_zero_attn affine align_corners all_weights alpha approximate batch_first beta
+    bias bias_k bias_v bidirectional blank ceil_mode check_forward_args check_hidden_size check_input
+    count_include_pad cutoffs d_model delta device dilation dim dim_feedforward div_value divisor_override
+    downscale_factor dropout dtype elementwise_affine embed_dim embedding_dim end_dim eps flatten_parameters
+    freeze full get_expected_cell_size get_expected_hidden_size groups head head_bias hidden_size ignore_index
+    in1_features in2_features in_channels in_features include_last_offset init inplace input_size k kdim
+    keepdim kernel_size label_smoothing lambd layer_norm_eps log_input log_prob log_target lower margin
+    max_norm max_val max_value merge_masks min_val min_value mode n_classes name negative_slope nhead
+    nonlinearity norm norm_first norm_type normalized_shape num_channels num_chunks num_classes num_embeddings
+    num_groups num_heads num_layers num_parameters options out_channels out_features output_padding
+    output_ratio output_size p padding padding_idx padding_mode permute_hidden pos_weight predict proj_size
+    recompute_scale_factor reduce reduction return_indices scale_factor scale_grad_by_freq size size_average
+    sparse start_dim stride swap tail threshold transposed unflattened_size upper upscale_factor value vdim
+    weight weight_hh weight_ih zero_infinity
+""")
+"""Attributes, methods and settings of these classes, which their methods may read."""
+
 UNDIFFERENTIABLE: Final = _names("""
     airy_ai all any arange argmax argmin argsort argwhere bessel_j0 bessel_j1 bessel_y0 bessel_y1 bincount
     bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool bucketize byte

@@ -16,11 +16,12 @@ from gclint.model import known
 
 READING_BY_NAME = frozenset(("getattr", "attrgetter", "methodcaller", "__getattribute__"))
 """The functions that read attributes whose names are computed."""
-FILLING = known.FILLING_METHODS | known.TAKING_METHODS | frozenset(("register",))
+FILLING = known.FILLING_METHODS | known.TAKING_METHODS | names("register __delitem__ __iadd__ __setitem__")
 """The methods by which a container gets or loses items."""
 SETTERS = frozenset(
     ("setattr", "__setattr__", "register_buffer", "register_parameter", "register_module", "add_module")
 )
+_SETTING = frozenset(("setattr", "delattr"))
 _SETTING_UP = frozenset(("__init__", "__post_init__", "_init_weights", "reset_parameters", "__setstate__"))
 _RUNNING = names(
     """
@@ -94,6 +95,11 @@ class Usage:
             elif isinstance(node, ast.Subscript):
                 if not isinstance(node.ctx, ast.Load):
                     self.replacing.append(node)
+            elif isinstance(node, ast.Constant):
+                if isinstance(node.value, str) and "hook" in node.value and _hooks(node.value):
+                    self.hooking.append(node)
+            elif isinstance(node, ast.AugAssign):
+                self.replacing += [node] if isinstance(node.target, ast.Name) else []
             elif isinstance(node, ast.Call):
                 called = node.func
                 around = self._read_call(node, around, own)
@@ -104,6 +110,8 @@ class Usage:
             for child in children(node):
                 if isinstance(child, ast.Name) and _may_touch(node, child):
                     self.touched.add(child.id)
+                    if child.id in _SETTING and child is not called:
+                        self.replacing.append(child)
                 waiting.append((child, around, is_setting_up and child is not called, own))
 
     def _read_name(

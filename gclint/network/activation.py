@@ -266,6 +266,11 @@ def may_require_grad(arg: Arg, parameter: Parameter) -> bool:
     )
 
 
+def is_never_activation(name: str) -> bool:
+    """Tell whether the name of a parameter is one of a flag, a size or the like, that is never a tensor."""
+    return _NEVER_ACTIVATION.search(name) is not None
+
+
 CACHE_NAME = "it is named like a cache"
 """The reason for the role of a cache."""
 _MASK: _Judged = (_Role.OTHER, "its name contains `mask`")

@@ -9,8 +9,18 @@ from dataclasses import dataclass
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.naming import MODEL_BASE
+from gclint.code.outline import Definition
 from gclint.code.remembered import remembered
-from gclint.code.walk import FUNCTIONS, assigned, is_constant, is_super, last_name, walk, walk_scope
+from gclint.code.walk import (
+    FUNCTIONS,
+    assigned,
+    dotted_name,
+    is_constant,
+    is_super,
+    last_name,
+    walk,
+    walk_scope,
+)
 from gclint.model.notes import quoted
 from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo
@@ -45,6 +55,34 @@ def flag_settings(info: ClassInfo) -> Iterator[FlagSetting]:
     """Yield the statements of a class and its bases that set the flag."""
     for base in info.mro:
         yield from own_flag_settings(info, base)
+
+
+def may_have_flag(info: ClassInfo) -> bool:
+    """Return whether objects of a class may have a flag of their own, whatever gives it to them.
+
+    What asks for its own flag has one, or gets one from others.
+    """
+    own = (base for base in info.mro if base.name != MODEL_BASE and mentions(base.definition.text, FLAG))
+    return any(any(_asks_for_own(base, node) for node in base.nodes) for base in own) or any(
+        flag_settings(info)
+    )
+
+
+def _asks_for_own(base: ClassInfo, node: ast.AST) -> bool:
+    """Return whether a node names the flag of the object whose method it stands in, or may do so."""
+    if isinstance(node, ast.Attribute):
+        holders = base.file.outline.own_names(base.file.places.start(node)) if node.attr == FLAG else ()
+        return dotted_name(node.value) in holders
+    if isinstance(node, ast.Call):
+        texts = [place for place, each in enumerate(node.args) if is_constant(each, FLAG)]
+        holder = node.args[0] if texts and last_name(node.func) in _BY_NAME else None
+        is_own = holder is None or dotted_name(holder) in base.file.outline.own_names(
+            base.file.places.start(node)
+        )
+        return (bool(texts) and is_own) or any(each.arg == FLAG for each in node.keywords)
+    return isinstance(node, (ast.List, ast.Tuple, ast.Set)) and any(
+        is_constant(each, FLAG) for each in node.elts
+    )
 
 
 def flag_doubt(info: ClassInfo) -> str | None:
@@ -87,7 +125,9 @@ def own_flag_settings(info: ClassInfo, base: ClassInfo) -> Iterator[FlagSetting]
             scope = info.scope(method, base.module)
             for binding in scope.bindings(f"{scope.self_name}.{FLAG}"):
                 start = file.places.start(binding.value)
-                is_certain = method.name == _CONSTRUCTOR and binding.value in _always_run(info, base)
+                is_certain = method.name == _CONSTRUCTOR and binding.value in {
+                    each.value for each in always_assigned(info, base)
+                }
                 yield FlagSetting(file, start, method.name, file.source(binding.value), is_certain)
 
 
@@ -101,10 +141,19 @@ def _in_body(base: ClassInfo) -> Iterator[FlagSetting]:
                 yield FlagSetting(file, file.places.start(target), None, file.source(value), value in plain)
 
 
-def _always_run(info: ClassInfo, base: ClassInfo) -> set[ast.expr | None]:
-    """Return what ``__init__`` of a base assigns that is run whenever an object of a class is made."""
+def constructors(info: ClassInfo) -> Iterator[tuple[ClassInfo, Definition]]:
+    """Yield the constructors of a class and its bases, without the library's own class of models."""
+    for base in info.mro:
+        making = base.definition.method(_CONSTRUCTOR)
+        if making is not None and base.name != MODEL_BASE:
+            yield base, making
+
+
+def always_assigned(info: ClassInfo, base: ClassInfo) -> list[ast.Assign | ast.AnnAssign]:
+    """Return the assignments in ``__init__`` of a base that run whenever an object of a class is made."""
     names = [each.name for each in info.mro]
-    for number, each in enumerate(info.mro[: names.index(base.name) + 1]):
+    last = info.mro.index(base)  # A base of another file may have the same name.
+    for number, each in enumerate(info.mro[: last + 1]):
         making = each.definition.method(_CONSTRUCTOR)
         if making is None:
             continue
@@ -112,11 +161,11 @@ def _always_run(info: ClassInfo, base: ClassInfo) -> set[ast.expr | None]:
         leaving = (place for place, one in enumerate(body) if _may_return(one))
         body = body[: next(leaving, len(body))]
         if each is base:
-            return {one.value for one in body if isinstance(one, _ASSIGNING)}
-        further = names[number + 1 : names.index(base.name) + 1]
+            return [one for one in body if isinstance(one, _ASSIGNING)]
+        further = names[number + 1 : last + 1]
         if not any(_calls_base(one, each.name, further) for one in body):
             break  # That of the base need not be run.
-    return set()
+    return []
 
 
 def _may_return(statement: ast.stmt) -> bool:

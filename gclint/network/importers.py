@@ -20,7 +20,7 @@ from gclint.network.outside import FLAG
 
 def importers(project: Project, info: ClassInfo) -> Iterator[ModuleInfo]:
     """Yield the modules that import a class by name."""
-    for path in _importing(project, info.file, info.name):
+    for path in likely_importers(project, info.file, info.name):
         module = library_of(project).module(project.consult(info.file, path))
         names = [each for each in module.file.outline.all_imported() if each.name == info.name]
         if module.file is not info.file and any(
@@ -29,17 +29,7 @@ def importers(project: Project, info: ClassInfo) -> Iterator[ModuleInfo]:
             yield module
 
 
-def is_imported_from(project: Project, file: SourceFile, name: str) -> bool:
-    """Return whether another file imports what a file binds to a name, be it only imported there."""
-    modules = (file.path.stem, project.model(file.path))
-    for path in _importing(project, file, name):
-        imported = () if path == file.path else project.consult(file, path).outline.all_imported()
-        if any(each.name == name and (each.module or "").rpartition(".")[2] in modules for each in imported):
-            return True
-    return False
-
-
-def _importing(project: Project, file: SourceFile, name: str) -> Iterator[Path]:
+def likely_importers(project: Project, file: SourceFile, name: str) -> Iterator[Path]:
     """Yield the files that import a name from a module named like a file, or its package."""
     key = "|".join((name, *sorted({file.path.stem, project.model(file.path), ""})))
     given = given_answer(project, IMPORTERS, key, likely_imported, file)

@@ -79,16 +79,15 @@ def changes_in_place(network: Network) -> Iterator[InPlaceChange]:
         and not _NOT_IN_TRAINING.search(method.name)
         and not is_decorated_unrecorded(method)
         and may_change(network.file.text, method.function)
+        and supports_checkpointing(owner)
     ]
     with _Embeddings(network) as embeddings:
         for owner, method in methods:
-            found = embeddings.changes(owner, method.function, names)
-            if found and supports_checkpointing(owner):
-                file, function = network.file, method.function
-                for statement, name, module, source, others in found:
-                    yield InPlaceChange(
-                        file, function, statement, name, module.name, owner.name, source, owner, others
-                    )
+            file, function = network.file, method.function
+            for statement, name, module, source, others in embeddings.changes(owner, function, names):
+                yield InPlaceChange(
+                    file, function, statement, name, module.name, owner.name, source, owner, others
+                )
 
 
 def may_change(text: str, function: FunctionNode) -> bool:

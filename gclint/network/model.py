@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,15 +10,14 @@ from itertools import chain
 from gclint.code.candidates import may_train
 from gclint.code.file import SourceFile
 from gclint.code.likely import likely_imported
-from gclint.code.lines import mentions
 from gclint.code.packages import LIBRARY
 from gclint.code.project import Project
 from gclint.code.trainer_settings import are_settings
-from gclint.code.tree import Tree, statements_around
-from gclint.code.walk import assigned
+from gclint.code.tree import Tree
 from gclint.copies.generated import is_modular
 from gclint.model.scripts import PACKAGES, Script, script_of
 from gclint.network.activation import ACTIVATION_NAMES
+from gclint.network.base_class import BASE_MODULE, fallbacks
 from gclint.network.callers import Callers
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo, may_have
 from gclint.network.evaluation.modules import library_of
@@ -40,7 +38,6 @@ from gclint.network.traits import is_named_as_mixer, mixes_sequence
 from gclint.releases import Releases
 
 _LIBRARY_MODULES = frozenset(("modeling_utils", "modeling_outputs", "modeling_layers"))
-_BASE_MODULE = "modeling_layers"
 
 
 @dataclass(frozen=True)
@@ -78,6 +75,20 @@ class Network:
         """The releases of transformers that the file may run with."""
         return self.project.releases(self.file)
 
+    def is_of_other_release(self, info: ClassInfo) -> bool:
+        """Return whether a class, or a base, is known from a release that the file does not run with."""
+        trees = filter(None, (self.project.home(each.file) for each in info.mro))
+        found = filter(None, (each.releases for each in trees))
+        return any(each.within(self.releases) is None for each in found)
+
+    def only_known_release(self, info: ClassInfo) -> Releases | None:
+        """Return the release that a class of the library is known from, if the file may run with others."""
+        found = info.forward
+        home = None if found is None else self.project.home(found[0].file)
+        if home is None or home.releases is None or home == self.project.home(self.file):
+            return None
+        return None if self.releases.within(home.releases) == self.releases else home.releases
+
     @cached_property
     def script(self) -> Script | None:
         """What the file does if it is a script, and no modeling file; None if it trains nothing."""
@@ -97,9 +108,9 @@ class Network:
         beside = sorted((each for each in imported if each[0] and each[1] in _LIBRARY_MODULES), reverse=True)
         for level, module in beside:
             is_at_hand = self.project.module(self.file, module, level) is not None
-            if not is_at_hand or self._has_base_class(_BASE_MODULE, level):
-                return "." * level + _BASE_MODULE
-        absolute = f"{LIBRARY}.{_BASE_MODULE}"
+            if not is_at_hand or self._has_base_class(BASE_MODULE, level):
+                return "." * level + BASE_MODULE
+        absolute = f"{LIBRARY}.{BASE_MODULE}"
         tree = self.project.library(self.file)
         if tree is None or tree.is_context or self._has_base_class(absolute, 0):
             return absolute
@@ -110,16 +121,10 @@ class Network:
         file = self.project.module(self.file, module, level)
         return file is not None and bool(self.library.module(file).lookup(CHECKPOINTING_BASE))
 
-    @cached_property
+    @property
     def guards_base_class(self) -> bool:
         """Whether the file imports the base class, with a fallback for releases that do not have it."""
-        tree = self.file.tree if mentions(self.file.text, CHECKPOINTING_BASE) else None
-        return tree is not None and any(
-            isinstance(each, ast.ImportFrom) and any(name.name == CHECKPOINTING_BASE for name in each.names)
-            for node, _ in statements_around(tree.module.body)
-            if isinstance(node, ast.Try) and node.handlers and not any(map(_binds_none, node.handlers))
-            for each in node.body
-        )
+        return bool(fallbacks(self.module))
 
     @cached_property
     def gradients(self) -> Gradients:
@@ -261,12 +266,3 @@ class Network:
             for part in info.all_parts
             if part is not info
         )
-
-
-def _binds_none(handler: ast.ExceptHandler) -> bool:
-    """Return whether what handles an error gives the base class's name to something that is no class."""
-    assigned_ones = (pair for statement in handler.body for pair in assigned(statement))
-    return any(
-        isinstance(target, ast.Name) and target.id == CHECKPOINTING_BASE and isinstance(value, ast.Constant)
-        for target, value in assigned_ones
-    )

@@ -25,6 +25,7 @@ KEEPING = "_can_checkpoint_with_cache"
 LIBRARY_SWITCH = "_set_gradient_checkpointing"
 _PIECE = re.compile(r"\n[^\s#)\]}]")
 """Before a line on which a statement of a module may begin."""
+_NOT_CALLED = re.compile(rf"{CHECKPOINT_FUNCTION}(?!\w|[ \t]*\()")
 _SETTING_CALLS = frozenset(("setattr", "__setattr__"))
 # Objects with these names hold options, not modules.
 _OPTIONS = (
@@ -45,6 +46,10 @@ class OutsideSwitch:
     """The attribute that holds the module; None if the receiver is a variable or an item."""
     is_complete: bool
     """Whether it does the same as the library: for all modules with a flag, and setting the function, too."""
+    is_off: bool
+    """Whether it sets the flag to False."""
+    is_asked: bool
+    """Whether its function asks whether the module has the flag already."""
 
 
 def outside_switches(project: Project, user: SourceFile) -> tuple[OutsideSwitch, ...]:
@@ -66,6 +71,18 @@ def switches_in(file: SourceFile) -> tuple[OutsideSwitch, ...]:
 
 SWITCHES = Topic("switches", lambda file, _key: bool(switches_in(file)), is_about_others=True)
 """Asks which files set the flag of modules from outside."""
+
+
+@remembered
+def functions_set(file: SourceFile) -> tuple[int, ...]:
+    """Return where code sets the checkpoint function of some other object, and not of all modules."""
+    return tuple(_functions_set(file)) if _NOT_CALLED.search(file.text) else ()
+
+
+FUNCTION_SETTINGS = Topic(
+    "function settings", lambda file, _key: bool(functions_set(file)), is_about_others=True
+)
+"""Asks which files set the checkpoint function of an object from outside."""
 
 
 def sets_only_own_flags(file: SourceFile) -> bool:
@@ -119,16 +136,33 @@ def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
             function = functions[-1] if functions else None
             if function is None or function.name != LIBRARY_SWITCH:
                 attribute = receiver.attr if isinstance(receiver, ast.Attribute) else None
-                is_complete = _is_complete(file, receiver, function, is_off=is_constant(value, False))
-                yield OutsideSwitch(file, offset, file.source(receiver), attribute, is_complete)
+                is_off = is_constant(value, False)
+                is_complete = _is_complete(file, receiver, function, is_off=is_off)
+                nodes = () if function is None else nodes_of(function)
+                is_asked = any(_asks(node, dotted_name(receiver)) for node in nodes)
+                code = file.source(receiver)
+                yield OutsideSwitch(file, offset, code, attribute, is_complete, is_off, is_asked)
+
+
+def _functions_set(file: SourceFile) -> Iterator[int]:
+    for node in all_nodes(file):
+        for offset, receiver, value in _settings(file, node, CHECKPOINT_FUNCTION):
+            functions = [each for each in file.outline.around(offset) if not each.is_class]
+            function = functions[-1] if functions else None
+            is_librarys = function is not None and function.name == LIBRARY_SWITCH
+            if not (is_librarys or _is_complete(file, receiver, function, is_off=is_constant(value, None))):
+                yield offset
 
 
 def _settings(file: SourceFile, node: ast.AST, name: str) -> Iterator[tuple[int, ast.expr, ast.expr]]:
     """Yield where a node itself sets attributes ``name``, of which objects, and to which values."""
     if isinstance(node, ast.Call):
         called = last_name(node.func)
-        if called in _SETTING_CALLS and len(node.args) == 3 and text_of(node.args[1]) == name:
-            yield file.places.end(node.func) - len(called), node.args[0], node.args[2]
+        given = node.args
+        if isinstance(node.func, ast.Attribute) and len(given) == 2:
+            given = [node.func.value, *given]  # It is a method of the object.
+        if called in _SETTING_CALLS and len(given) == 3 and text_of(given[1]) == name:
+            yield file.places.end(node.func) - len(called), given[0], given[2]
     for target, value in assigned(node):
         for each in walk(target):
             if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and each.attr == name:
@@ -152,6 +186,8 @@ def _is_complete(file: SourceFile, receiver: ast.expr, function: Definition | No
     if function is None or not isinstance(receiver, ast.Name):
         return False
     nodes = nodes_of(function)
+    if any(_asks(node, receiver.id, "isinstance") for node in nodes):
+        return False
     hands_on = any(
         dotted_name(each) == receiver.id
         for node in nodes
@@ -162,8 +198,11 @@ def _is_complete(file: SourceFile, receiver: ast.expr, function: Definition | No
 
 def _goes_over_all(node: ast.AST, name: str) -> bool:
     """Return whether a node asks for all modules, or whether a variable's has an attribute."""
-    if not isinstance(node, ast.Call):
+    return (isinstance(node, ast.Call) and last_name(node.func) == "modules") or _asks(node, name)
+
+
+def _asks(node: ast.AST, name: str | None, question: str = "hasattr") -> bool:
+    """Return whether a node asks whether something has an attribute, or what else it is."""
+    if not isinstance(node, ast.Call) or last_name(node.func) != question or not node.args:
         return False
-    called = last_name(node.func)
-    is_asked = called == "hasattr" and bool(node.args)
-    return called == "modules" or (is_asked and dotted_name(node.args[0]) == name)
+    return dotted_name(node.args[0]) == name

@@ -7,16 +7,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gclint.code.outline import Definition
-from gclint.code.walk import dotted_name, is_docstring, is_super
+from gclint.code.walk import dotted_name, is_docstring, is_super, last_name, walk
 from gclint.network.activation import is_constant
-from gclint.network.construction import flag_settings
+from gclint.network.construction import may_have_flag
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.signature import method_signature
-from gclint.network.evaluation.values import ClassValue
+from gclint.network.evaluation.values import ClassValue, EvaluatedExternal, Values
 from gclint.network.index import subclasses
 from gclint.network.outside import FLAG, LIBRARY_SWITCH
 
+_NAMES = (ast.Name, ast.Attribute)
 _ANY_MODEL = frozenset(("from_config", "from_pretrained", "_from_config"))
 """Methods that create a model whose class is not known from the code."""
 
@@ -58,6 +59,29 @@ class OldOverride:
         )
 
     @property
+    def not_found(self) -> tuple[str, ...]:
+        """What it names and sets the flag of, and is not known to be a class of the project.
+
+        Where no class of the model names it as well, nothing in the model is one, unless a class of torch is.
+        """
+        resolve, names = self.model.module.resolve, _named(self) or ()
+        others = [
+            name
+            for name in names
+            if not all(isinstance(each, ClassValue) for each in resolve(name) or (None,))
+        ]
+        line = {base for part in (self.model, *self.parts) for base in part.mro} if others else ()
+        words = {
+            last_name(node) for info in line for node in self._own_nodes(info) if isinstance(node, _NAMES)
+        }
+        return tuple(name for name in others if name.rpartition(".")[2] in words or _is_torchs(resolve(name)))
+
+    def _own_nodes(self, info: ClassInfo) -> Iterator[ast.AST]:
+        """Yield the nodes of a class without those of the override."""
+        left_out = set(walk(self.method.function)) if info is self.model else ()
+        yield from (node for node in info.nodes if node not in left_out)
+
+    @property
     def parts(self) -> list[ClassInfo]:
         """The parts of the model and of its heirs."""
         models = [self.model, *subclasses(self.model.module.library.project, self.model)]
@@ -71,9 +95,9 @@ class OldOverride:
         named = self.named or ()
         for info in self.parts:
             is_named = any(each in info.mro for each in named)
-            if not is_named and not info.is_checkpointing and any(flag_settings(info)):
+            if not is_named and not info.is_checkpointing and may_have_flag(info):
                 yield f"`{info.name}`"
-            elif _loads_models(info):
+            elif any(map(loads_model, info.nodes)):
                 yield f"the models that `{info.name}` loads"
 
 
@@ -97,15 +121,18 @@ def own_overrides(module: ModuleInfo) -> tuple[OldOverride, ...]:
     )
 
 
-def _loads_models(info: ClassInfo) -> bool:
-    """Return whether a class's code creates another model from a configuration or a checkpoint."""
-    return any(
+def loads_model(node: ast.AST) -> bool:
+    """Return whether a node creates another model from a configuration or a checkpoint."""
+    return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in _ANY_MODEL
         and not is_super(node.func.value)
-        for node in info.nodes
     )
+
+
+def _is_torchs(values: Values) -> bool:
+    return any(isinstance(each, EvaluatedExternal) and each.name.startswith("torch.") for each in values)
 
 
 def _named(override: OldOverride) -> list[str] | None:

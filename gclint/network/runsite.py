@@ -14,6 +14,7 @@ from gclint.code.walk import (
     arguments,
     dotted_name,
     structure,
+    walk,
     walk_scope,
 )
 from gclint.network.assignments import Arm, CodePlace, place_in
@@ -32,12 +33,17 @@ from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, 
 from gclint.network.wrapped import unwrap, written_arguments
 from gclint.observations import Observed
 
-_CHECKPOINT_FUNCTIONS = {"torch.utils.checkpoint.checkpoint", "deepspeed.checkpointing.checkpoint"}
+_TORCHS = "torch.utils.checkpoint.checkpoint"
+CHECKPOINT_FUNCTIONS = {_TORCHS, "deepspeed.checkpointing.checkpoint"}
 _CHECKPOINT_OPTIONS = frozenset(
     ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
 )
 """What a checkpoint function takes for itself. That of every release of transformers is torch's own."""
 _MAX_NESTING = 2
+_KEEPING_OPERANDS = (ast.Mult, ast.MatMult, ast.Div, ast.Pow)
+"""The operators that keep tensors for the backward pass."""
+_LIGHT = frozenset(("enumerate", "getattr", "hasattr", "isinstance", "len", "list", "range", "tuple", "zip"))
+"""Functions that compute no tensors."""
 _NEW_SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 
 
@@ -58,6 +64,8 @@ class RunSite:
     """Whether the call goes through a checkpoint function instead of running the block itself."""
     function: EvaluatedFunction | None = None
     """The inner function of the method that is called or checkpointed, and that runs the blocks."""
+    is_exact: bool = True
+    """Whether what is checkpointed surely does nothing but run the blocks: see ``Wrapped``."""
     outcome: tuple[ast.expr, ...] = ()
     """What a wrapper function does with the output of a checkpointed block: see ``Wrapped``."""
     whole: bool = False
@@ -117,6 +125,42 @@ class RunSite:
         return isinstance(self.call.func, ast.Attribute) and self.call.func.attr in CHECKPOINT_METHODS
 
     @property
+    def calls_forward(self) -> bool:
+        """Whether a plain call may be one of ``forward`` itself, by whatever name."""
+        called = self.scope.evaluate(self.call.func)
+        return any(isinstance(each, EvaluatedMethod) and each.method == "forward" for each in called)
+
+    @cached_property
+    def does_more(self) -> bool:
+        """Whether the inner function also computes what takes memory, beside running the blocks."""
+        if self.function is None:
+            return False
+        scope = self.scope.enter(self.function, self.args)
+        for node in scope.body.nodes:
+            if isinstance(node, ast.BinOp) and isinstance(node.op, _KEEPING_OPERANDS):
+                return True
+            if isinstance(node, ast.Call) and dotted_name(node.func) not in _LIGHT:
+                run = _instances(scope.evaluate(node.func))
+                if set(run).isdisjoint(self.blocks):
+                    return True
+        return False
+
+    @property
+    def calls_only_torch(self) -> bool:
+        """Whether a checkpointed call surely uses torch's function, without options that are not known."""
+        module, name = self.scope.module, (dotted_name(self.call.func) or "").partition(".")[0]
+        nodes = [] if module.file.tree is None else list(walk(module.file.tree.module))
+        if not nodes or any(isinstance(each, ast.Global) and name in each.names for each in nodes):
+            return False
+        plain = {EvaluatedExternal(_TORCHS)}
+        if self.scope.evaluate(self.call.func) == plain:
+            return True
+        given = [each.value for each in nodes if isinstance(each, ast.Assign) and _binds(each, name)]
+        made = arguments(given[0]) if len(given) == 1 and isinstance(given[0], ast.Call) else ()
+        wrapped = module.resolve(dotted_name(made[0].value) or "") if made else ()
+        return set(wrapped) == plain and {arg.keyword for arg in made[1:]} <= {"use_reentrant"}
+
+    @property
     def left_out(self) -> frozenset[ClassInfo]:
         """The blocks that feed one another here and were not recomputed in a run with checkpointing."""
         names = {each.block for each in self.seen if each.is_left_out}
@@ -135,6 +179,15 @@ class RunSite:
         named = (arg for arg in given if arg.keyword == name)
         return next(named, None) if self.checkpointed else None
 
+    @property
+    def may_be_non_reentrant(self) -> bool:
+        """Whether a checkpointed call may decide for itself to checkpoint without reentry."""
+        given = self.option("use_reentrant")
+        if given is not None:
+            return not (isinstance(given.value, ast.Constant) and given.value.value is True)
+        functions = self.scope.evaluate(self.call.func)
+        return any(isinstance(each, EvaluatedExternal) and each.is_partial for each in functions)
+
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Return the start and end of a node of the method, as offsets in the file."""
         return self.scope.span(node)
@@ -142,6 +195,10 @@ class RunSite:
     def source(self, node: ast.AST) -> str:
         """Return a node's code."""
         return self.scope.source(node)
+
+
+def _binds(node: ast.Assign, name: str) -> bool:
+    return name in map(dotted_name, node.targets)
 
 
 def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
@@ -241,8 +298,17 @@ def _checkpointed(scope: Scope, call: ast.Call, place: CodePlace, holders: Holde
     if wrapped is not None:
         blocks = _instances(scope.evaluate(wrapped.receiver))
         if blocks:
-            own = wrapped.receiver, wrapped.args
-            return RunSite(scope, call, *own, blocks, place, checkpointed=True, outcome=wrapped.outcome)
+            return RunSite(
+                scope,
+                call,
+                wrapped.receiver,
+                wrapped.args,
+                blocks,
+                place,
+                checkpointed=True,
+                is_exact=wrapped.is_exact,
+                outcome=wrapped.outcome,
+            )
     function = scope.local_function(target.id, target) if isinstance(target, ast.Name) else None
     if function is None:
         return None
@@ -272,7 +338,7 @@ def is_checkpoint_function(scope: Scope, func: ast.expr) -> bool:
     if name is None or "checkpoint" not in name:
         return False
     return any(
-        isinstance(value, EvaluatedExternal) and value.name in _CHECKPOINT_FUNCTIONS
+        isinstance(value, EvaluatedExternal) and value.name in CHECKPOINT_FUNCTIONS
         for value in scope.evaluate(func)
     )
 

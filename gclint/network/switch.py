@@ -18,19 +18,32 @@ from gclint.code.outline import Definition
 from gclint.code.paths import shown
 from gclint.code.project import Project
 from gclint.code.tokens import one_line
-from gclint.code.walk import arguments, conjuncts, dotted_name, is_constant, text_of, walk
+from gclint.code.walk import (
+    arguments,
+    assigned,
+    conjuncts,
+    dotted_name,
+    is_constant,
+    last_name,
+    text_of,
+    walk,
+)
 from gclint.network.construction import flag_settings, own_flag_settings
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.modules import library_of
-from gclint.network.evaluation.values import Instance
+from gclint.network.evaluation.scope import Scope
+from gclint.network.evaluation.values import EvaluatedExternal, Instance
 from gclint.network.index import subclasses
 from gclint.network.outside import CHECKPOINT_FUNCTION, FLAG, LIBRARY_SWITCH, OutsideSwitch, outside_switches
 from gclint.network.override import old_overrides
 from gclint.network.runsite import RunSite
-from gclint.network.support import flag, models_running
+from gclint.network.support import SUPPORT, flag, models_running
 from gclint.network.words import words_in
 
-_MODES = frozenset(("training", "_requires_grad", "requires_grad", "is_grad_enabled"))
+_MODE = "training"
+_UNFROZEN, _LEARNS = "_requires_grad", "requires_grad"
+"""By which a model tells whether its own parameters are frozen, and parameters whether they are."""
+_RECORDS = "torch.is_grad_enabled"
 _METHODS = (
     "gradient_checkpointing_enable",
     "gradient_checkpointing_disable",
@@ -73,13 +86,21 @@ def other_switch(project: Project, sites: Sequence[RunSite]) -> OtherSwitch | No
     return None
 
 
-def switch_doubts(sites: Sequence[RunSite]) -> Iterator[str]:
+def switch_doubts(project: Project, sites: Sequence[RunSite]) -> Iterator[str]:
     """Yield what is uncertain about how checkpointing is enabled, but does not rule out a fix."""
+    for file in dict.fromkeys(site.owner.file for site in sites):
+        for switch in outside_switches(project, file):
+            if switch.attribute is None and switch.is_asked and not (switch.is_complete or switch.is_off):
+                row = switch.file.position(switch.offset).row
+                yield (
+                    f"`{one_line(switch.receiver)}.{FLAG}`, which is set in {shown(switch.file.path)} on "
+                    f"line {row}, may enable it without the function that the library sets"
+                )
     for site in sites:
         if not site.checkpointed:
             continue
         arm = _deciding_test(site)
-        if arm is not None and not any(_mode(part) == "training" for part in conjuncts(arm)):
+        if arm is not None and not any(is_training(site.scope, part) for part in conjuncts(arm)):
             row, _ = site.rows
             yield (
                 f"the checkpointed call on line {row} does not depend on `training`, and a checkpointing "
@@ -103,7 +124,7 @@ def _condition(site: RunSite) -> OtherSwitch | None:
     if test is None:
         return None
     for part in conjuncts(test):
-        if not _is_flag(site, part) and _mode(part) not in _MODES:
+        if not (is_flag(site.scope, part) or is_mode(site.scope, part)):
             shown_part = one_line(site.source(part))
             return OtherSwitch(
                 f"the condition `{shown_part}` {{where}} decides whether it is checkpointed",
@@ -118,7 +139,7 @@ def _deciding_test(site: RunSite) -> ast.expr | None:
     """Return the test that decides whether a checkpointed call is executed."""
     tests = [arm.node.test for arm in reversed(site.arms) if arm.taken]
     for test in tests:
-        if any(_is_flag(site, part) for part in conjuncts(test)):
+        if any(is_flag(site.scope, part) for part in conjuncts(test)):
             return test
     return next((test for test in tests if names_checkpointing(test)), None)
 
@@ -128,9 +149,9 @@ def names_checkpointing(test: ast.expr) -> bool:
     return any("checkpoint" in word for word in words_in(test))
 
 
-def _is_flag(site: RunSite, part: ast.expr) -> bool:
+def is_flag(scope: Scope, part: ast.expr) -> bool:
     """Return whether an expression is the flag of ``self``."""
-    own = site.scope.self_name
+    own = scope.self_name
     if isinstance(part, ast.Attribute):
         return own is not None and dotted_name(part) == f"{own}.{FLAG}"
     given = arguments(part) if isinstance(part, ast.Call) and dotted_name(part.func) == "getattr" else ()
@@ -140,10 +161,29 @@ def _is_flag(site: RunSite, part: ast.expr) -> bool:
     return is_off and text_of(given[1].value) == FLAG
 
 
-def _mode(part: ast.expr) -> str | None:
-    if isinstance(part, ast.Call):
-        return None if part.args or part.keywords else _mode(part.func)
-    return part.attr if isinstance(part, ast.Attribute) else None
+def is_mode(scope: Scope, part: ast.expr) -> bool:
+    """Return whether an expression is the mode of ``self``, or tells whether gradients are recorded.
+
+    Without gradients, it makes no difference whether something is recomputed.
+    """
+    if isinstance(part, ast.Call) and not (part.args or part.keywords):
+        return scope.evaluate(part.func) == {EvaluatedExternal(_RECORDS)}
+    if scope.owner is not None and dotted_name(part) == f"{scope.self_name}.{_UNFROZEN}":
+        return all(_freezes(method) for base in scope.owner.mro for method in base.methods())
+    return is_training(scope, part)
+
+
+def _freezes(method: Definition) -> bool:
+    """Return whether a method says only that something is frozen if it also freezes something."""
+    nodes = [node for statement in method.function.body for node in walk(statement)]
+    values = [value for node in nodes for target, value in assigned(node) if last_name(target) == _UNFROZEN]
+    frozen = (value for node in nodes for target, value in assigned(node) if last_name(target) == _LEARNS)
+    return all(is_constant(each, True) for each in values) or any(is_constant(each, False) for each in frozen)
+
+
+def is_training(scope: Scope, part: ast.expr) -> bool:
+    """Return whether an expression is the mode of ``self``."""
+    return scope.self_name is not None and dotted_name(part) == f"{scope.self_name}.{_MODE}"
 
 
 # -- the flag and the model
@@ -157,14 +197,17 @@ def _of_owner(project: Project, owner: ClassInfo, legacy: Sequence[RunSite]) -> 
     if legacy:
         yield from _settings(project, owner)
         yield from _without_support(owner, legacy)
-    models = models_running(owner)
-    for subclass in dict.fromkeys(
-        subclass for model in models for subclass in (model, *subclasses(project, model))
-    ):
-        yield from _overrides(subclass)
+    seen: dict[ClassInfo, None] = {}
+    for model in models_running(owner):
+        # Whoever inherits from what inherits from a model inherits from that, too.
+        if model not in seen:
+            seen |= dict.fromkeys((model, *subclasses(project, model)))
+    for info in seen:
+        yield from _overrides(info)
     for switch in outside_switches(project, owner.file):
         if not switch.is_complete and _reaches(project, switch, owner, legacy=bool(legacy)):
-            what = f"`{one_line(switch.receiver)}.{FLAG}`, which is set {{where}}, enables it"
+            does = "disables" if switch.is_off else "enables"
+            what = f"`{one_line(switch.receiver)}.{FLAG}`, which is set {{where}}, {does} it"
             yield OtherSwitch(what, switch.file, switch.offset, _ENABLE)
 
 
@@ -191,11 +234,13 @@ def _without_support(owner: ClassInfo, sites: Sequence[RunSite]) -> Iterator[Oth
         and all(flag(model) is False for model in models)
         and not all(map(_has_librarys_function, sites))
     ):
+        own = [each for each in models[0].mro if each.is_model and each.name != MODEL_BASE]
+        base = next((each for each in own if each.switch(SUPPORT) is not None), own[-1])
         yield OtherSwitch(
-            f"`gradient_checkpointing_enable()` raises for `{models[0].name}` {{where}}, which does not "
+            f"`gradient_checkpointing_enable()` raises for `{base.name}` {{where}}, which does not "
             "support checkpointing",
-            models[0].file,
-            models[0].definition.header,
+            base.file,
+            base.definition.header,
             "set `supports_gradient_checkpointing = True` there if the model supports it",
         )
 
@@ -250,8 +295,8 @@ def _hands_on(method: Definition) -> bool:
 def _reaches(project: Project, switch: OutsideSwitch, owner: ClassInfo, *, legacy: bool) -> bool:
     """Return whether a statement from outside may set the flag of a class, or of the layers that it runs."""
     name = switch.attribute
-    if name is None:
-        return True
+    if name is None:  # What has no flag yet may get one from the fix.
+        return legacy or not (switch.is_off or switch.is_asked)
     if not legacy or _is_of_another(project, switch, owner):
         return False
     if any(each.is_model for each in owner.mro):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from gclint.code.names import names
+from gclint.code.project import reachable
 from gclint.code.remembered import remembered
 from gclint.code.tree import DEFINITIONS
 from gclint.code.walk import FUNCTIONS, called_name, is_constant, last_name, text_of, walk
@@ -13,6 +15,7 @@ from gclint.network.evaluation.body import Body
 from gclint.network.evaluation.classes import ClassInfo, may_have, words_of
 from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.signature import listed_parameters
+from gclint.network.evaluation.values import NOTHING, EvaluatedExternal
 
 _MIXING_WORDS = names(
     """
@@ -63,6 +66,8 @@ def _mixes_itself(info: ClassInfo) -> bool:
     words, called = words_of(info.definition), _called(info)
     if not _MIXING_LAYERS.isdisjoint(words) or any(map(_MIXING_FUNCTION.fullmatch, called)):
         return True
+    if any(_ends_with_mixer(each) and _is_class_of_others(info, each) for each in called):
+        return True
     return "softmax" in called and not _QUERIES.isdisjoint(words) and not _KEYS.isdisjoint(words)
 
 
@@ -76,9 +81,19 @@ def _called_name(node: ast.AST) -> str | None:
     return node.name if isinstance(node, DEFINITIONS) else called_name(node)
 
 
+def _is_class_of_others(info: ClassInfo, name: str) -> bool:
+    """Return whether a name is that of a class of which only the name is known."""
+    values = info.module.lookup(name) if name[:1].isupper() else NOTHING
+    return bool(values) and all(isinstance(each, EvaluatedExternal) for each in values)
+
+
 def is_named_as_mixer(info: ClassInfo) -> bool:
     """Return whether a class is, by its name, a token mixer itself, not a layer around one."""
-    words = _WORDS.findall(info.name)
+    return _ends_with_mixer(info.name)
+
+
+def _ends_with_mixer(name: str) -> bool:
+    words = _WORDS.findall(name)
     return bool(words) and words[-1].lower() in _MIXING_WORDS
 
 
@@ -106,10 +121,24 @@ def _is_learned_layer(module: ModuleInfo, name: str) -> bool:
 @remembered
 def statistics_class(info: ClassInfo) -> str | None:
     """Return the name of the class or part that keeps running statistics, if any does."""
+    # Each once, before it is asked which of them it is.
+    if not any(map(_is_about_statistics, reachable([info], _parts_and_bases))):
+        return None
     for part in sorted(info.all_parts, key=lambda part: (part is not info, part.name)):
-        if any(_has_statistics(base) or _uses_statistics(base) for base in part.mro):
+        if any(map(_is_about_statistics, part.mro)):
             return part.name
     return None
+
+
+def _parts_and_bases(info: ClassInfo) -> Iterator[ClassInfo]:
+    yield from info.own_parts
+    yield from (base for base in info.bases if isinstance(base, ClassInfo))
+
+
+@remembered
+def _is_about_statistics(info: ClassInfo) -> bool:
+    """Return whether a class's own code has to do with layers that keep statistics."""
+    return _has_statistics(info) or _uses_statistics(info)
 
 
 def _has_statistics(info: ClassInfo) -> bool:

@@ -13,10 +13,11 @@ from gclint.code.remembered import remembered
 from gclint.code.walk import arguments, dotted_name, text_of, walk
 from gclint.network.assignments import GRADIENT_SWITCHES
 from gclint.network.evaluation.classes import ClassInfo, all_nodes, may_have
+from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.scope import Scope
-from gclint.network.evaluation.values import Instance
+from gclint.network.evaluation.values import ClassValue, Instance
 from gclint.network.holders import single_attributes
-from gclint.network.importers import given_importing
+from gclint.network.importers import importers, likely_importers
 from gclint.network.learned import is_decorated_unrecorded
 from gclint.network.runsite import RunSite, calls_as_sites
 
@@ -70,18 +71,50 @@ def _is_left_in_training(site: RunSite, choice: ast.If | ast.IfExp, *, holds: bo
 
 
 def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
-    """Return whether no gradients are recorded wherever the file uses an object of a class."""
-    module, text = owner.module, owner.file.text
-    if owner.is_model or not any(word in text for word in GRADIENT_SWITCHES):
+    """Return whether no gradients are recorded wherever an object of a class is used."""
+    if owner.is_model:
         return False
-    attributes = list(single_attributes(module, (owner.name,)))
+    project, found = owner.module.library.project, False
+    known = {owner.file.path}
+    likely = frozenset(likely_importers(project, owner.file, owner.name))
+    # Which of them import it is only worth finding out if one of them switches gradients off.
+    files = (owner.file, *(project.consult(owner.file, each) for each in sorted(likely)))
+    if not any(word in each.text for each in files for word in GRADIENT_SWITCHES):
+        return False
+    for module, name in ((owner.module, owner.name), *_importers(owner)):
+        recorded = _is_recorded_in(module, name, owner, depth)
+        if recorded:
+            return False
+        found = found or recorded is False
+        known.add(module.file.path)
+    return found and known >= likely
+
+
+def _importers(owner: ClassInfo) -> Iterator[tuple[ModuleInfo, str]]:
+    """Yield the modules that import a class, with the names that it has there."""
+    for module in importers(owner.module.library.project, owner):
+        for each in module.file.outline.all_imported():
+            if each.name == owner.name and ClassValue(owner) in module.lookup(each.bound):
+                yield module, each.bound
+
+
+def _is_recorded_in(module: ModuleInfo, name: str, owner: ClassInfo, depth: int) -> bool | None:
+    """Return whether gradients may be recorded where a file uses objects of a class; None if it uses none.
+
+    Args:
+        module: the file.
+        name: what it calls the class.
+        owner: the class.
+        depth: how many callers are still looked at.
+    """
+    attributes = list(single_attributes(module, (name,)))
     # Any other mention beside its own definition may be of an object that is trained.
-    if not attributes or len(attributes) != _mentions(owner.file)[owner.name]:
-        return False
+    if len(attributes) != _mentions(module.file)[name]:
+        return True
     if any(owner in info.mro for info in module.classes.values() if info is not owner):
-        return False
-    found = False
-    for info in module.classes.values():
+        return True
+    found: bool | None = None
+    for info in module.classes.values() if attributes else ():
         for method in info.methods():
             # Not where the object is only made.
             if method.name == "__init__" or not may_have(method, attributes):
@@ -90,17 +123,15 @@ def _is_run_unrecorded(owner: ClassInfo, depth: int) -> bool:
             for use in _uses(scope, attributes):
                 unrecorded = info is not owner and _is_unrecorded_at(owner, scope, use, depth)
                 if unrecorded is False:
-                    return False
-                found = found or unrecorded is True
-    # Last, since it looks at the whole project.
-    return found and not given_importing(module.library.project, owner.file, owner.name)
+                    return True
+                found = False if unrecorded else found
+    return found
 
 
 @remembered
 def _mentions(file: SourceFile) -> Counter[str]:
-    """Return how often the code of a file names each of its classes, beside defining it."""
-    classes = file.outline.classes
-    return Counter(word for word in map(_mentioned, all_nodes(file)) if word in classes)
+    """Return how often the code of a file names something that may be a class, beside defining it."""
+    return Counter(word for word in map(_mentioned, all_nodes(file)) if word and word.isidentifier())
 
 
 def _mentioned(node: ast.AST) -> str | None:

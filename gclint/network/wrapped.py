@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from gclint.code.file import SourceFile
 from gclint.code.walk import (
     FUNCTIONS,
     Arg,
@@ -15,11 +16,14 @@ from gclint.code.walk import (
     is_docstring,
     names_in,
     text_of,
+    walk,
     walk_scope,
 )
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import EvaluatedExternal, EvaluatedFunction, Values
 from gclint.network.search import RUNNING_METHODS
+
+_TUPLE = "tuple"
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Wrapped:
     """The expression for the block."""
     args: tuple[Arg, ...]
     """The arguments that reach it."""
+    is_exact: bool = True
+    """Whether the callable surely does nothing else, and is the only one that it may be."""
     outcome: tuple[ast.expr, ...] = ()
     """What the callable does with the block's output, from the outside in: ``tuple(...)``, ``...[0]``."""
 
@@ -42,9 +48,7 @@ def unwrap(scope: Scope, target: ast.expr, args: Sequence[Arg]) -> Wrapped | Non
     if isinstance(target, ast.Attribute) and target.attr in RUNNING_METHODS:
         return Wrapped(target.value, tuple(args))
     if isinstance(target, ast.Lambda):
-        wrapped = _handed_on(target.args, target.body, args)
-        own = {parameter.arg for parameter in target.args.args}
-        return wrapped if wrapped is not None and own.isdisjoint(names_in(wrapped.receiver)) else None
+        return _closed(scope, _handed_on(target.args, target.body, args), args)
     if isinstance(target, ast.Call):
         functions, made = scope.evaluate(target.func), arguments(target)
         if any(
@@ -53,13 +57,15 @@ def unwrap(scope: Scope, target: ast.expr, args: Sequence[Arg]) -> Wrapped | Non
             if made and all(arg.keyword is not None or arg.star == "**" for arg in made[1:]):
                 return unwrap(scope, made[0].value, (*args, *made[1:]))
             return None
-        return _custom_forward(functions, made, args)
+        return _custom_forward(scope, target.func, functions, made, args)
     if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
         return Wrapped(target, tuple(args))
     return None
 
 
-def _custom_forward(functions: Values, made: Sequence[Arg], args: Sequence[Arg]) -> Wrapped | None:
+def _custom_forward(
+    scope: Scope, func: ast.expr, functions: Values, made: Sequence[Arg], args: Sequence[Arg]
+) -> Wrapped | None:
     """Unwrap ``create_custom_forward(layer)``, a function that returns a function.
 
     The inner function calls the module with ``*inputs``, and often with further arguments.
@@ -69,32 +75,82 @@ def _custom_forward(functions: Values, made: Sequence[Arg], args: Sequence[Arg])
     (function,) = functions
     if not isinstance(function, EvaluatedFunction) or not isinstance(function.node, FUNCTIONS):
         return None
-    outer = function.node
-    if len(outer.args.args) != 1:
+    outer, inner = function.node, _inner(function.node)
+    if inner is None or len(outer.args.args) != 1:
         return None
-    inner = _inner(outer)
-    if inner is None:
+    params, body = inner
+    wrapped, own = _handed_on(params, body, args), outer.args.args[0].arg
+    if wrapped is None or dotted_name(wrapped.receiver) != own:
         return None
-    wrapped = _handed_on(*inner, args)
-    if wrapped is None or not isinstance(wrapped.receiver, ast.Name):
-        return None
-    if wrapped.receiver.id != outer.args.args[0].arg:
-        return None
-    return replace(wrapped, receiver=made[0].value)
+    read = [each for each in names_in(body) if each not in _parameters(params)]
+    # Other names may stand for something else where it is called.
+    is_closed = read.count(own) == 1 and (function.scope is scope or not {*read} - {own, _TUPLE})
+    is_exact = (
+        wrapped.is_exact and is_closed and _only_hands_on(outer) and _is_the_only(scope, func, function)
+    )
+    return _closed(scope, replace(wrapped, receiver=made[0].value, is_exact=is_exact), args)
 
 
 def _inner(outer: FunctionNode) -> tuple[ast.arguments, ast.expr] | None:
-    """Return the parameters and result of the inner function, if the outer one does nothing but return it."""
+    """Return the parameters and result of the inner function that another one makes, and may return."""
     made = [node for node in walk_scope(outer) if isinstance(node, (*FUNCTIONS, ast.Lambda))]
     if len(made) != 1:
         return None
     (inner,) = made
     if isinstance(inner, ast.Lambda):
         return inner.args, inner.body
-    body = [statement for statement in inner.body if not is_docstring(statement)]
+    body = _without_docstring(inner)
     if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
         return None
     return inner.args, body[0].value
+
+
+def _only_hands_on(outer: FunctionNode) -> bool:
+    """Tell whether a function does nothing but return its inner function, as it is written."""
+    body = [each for each in _without_docstring(outer) if not isinstance(each, (ast.Import, ast.ImportFrom))]
+    returned = body[-1].value if body and isinstance(body[-1], ast.Return) else None
+    if outer.decorator_list or isinstance(outer, ast.AsyncFunctionDef):
+        return False
+    if isinstance(returned, ast.Lambda):
+        return len(body) == 1
+    inner = body[0]
+    is_plain = isinstance(inner, ast.FunctionDef) and not inner.decorator_list and len(body) == 2
+    return is_plain and isinstance(returned, ast.Name) and returned.id == getattr(inner, "name", "")
+
+
+def _without_docstring(function: FunctionNode) -> list[ast.stmt]:
+    return [statement for statement in function.body if not is_docstring(statement)]
+
+
+def _is_the_only(scope: Scope, func: ast.expr, function: EvaluatedFunction) -> bool:
+    """Tell whether what is called is surely a function, and no other one by its name."""
+    node, around, name = function.node, scope, getattr(func, "id", None)
+    assert isinstance(node, FUNCTIONS)
+    if name is not None:
+        while around.parent is not None and not (around.binds(name) or around.parameters.has(name)):
+            around = around.parent
+        if around.binds(name) or around.parameters.has(name):
+            ways = (*around.bindings(name), *around.body.functions.get(name, ()))
+            reaching = around.reaching(name, func) if around is scope else frozenset()
+            return (reaching or {*ways}) == {node} and not around.parameters.has(name)
+    homes = {(function.scope.module.file, node.name), *(() if name is None else ((scope.module.file, name),))}
+    return all(_times_bound(file, each) < 2 for file, each in homes)
+
+
+def _times_bound(file: SourceFile, name: str) -> int:
+    """Return how often the code of a module binds a name, also from within functions."""
+    tree = file.tree
+    own = () if tree is None else walk_scope(tree.module)
+    inner = () if tree is None else (each for each in walk(tree.module) if isinstance(each, ast.Global))
+    return sum(name in _bound(each) for each in own) + sum(name in each.names for each in inner)
+
+
+def _bound(node: ast.AST) -> tuple[str, ...]:
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        return (node.name,)
+    if isinstance(node, ast.alias):
+        return ((node.asname or node.name).partition(".")[0],)
+    return (node.id,) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else ()
 
 
 def _handed_on(params: ast.arguments, body: ast.expr, args: Sequence[Arg]) -> Wrapped | None:
@@ -114,12 +170,18 @@ def _handed_on(params: ast.arguments, body: ast.expr, args: Sequence[Arg]) -> Wr
     receiver = body.func
     if isinstance(receiver, ast.Attribute) and receiver.attr in RUNNING_METHODS:
         receiver = receiver.value
-    return Wrapped(receiver, forwarded, tuple(outcome))
+    if not _parameters(params).isdisjoint(names_in(receiver)):
+        return None
+    return Wrapped(receiver, forwarded, outcome=tuple(outcome))
+
+
+def _parameters(params: ast.arguments) -> set[str]:
+    return {each.arg for each in walk(params) if isinstance(each, ast.arg)}
 
 
 def _in_tuple(node: ast.expr) -> ast.expr | None:
     """Return the argument of ``tuple(…)``; None for any other expression."""
-    given = arguments(node) if isinstance(node, ast.Call) and dotted_name(node.func) == "tuple" else ()
+    given = arguments(node) if isinstance(node, ast.Call) and dotted_name(node.func) == _TUPLE else ()
     return given[0].value if len(given) == 1 else None
 
 
@@ -152,6 +214,23 @@ def _forwarded(params: ast.arguments, inner: Sequence[Arg], given: Sequence[Arg]
         else:
             return None
     return tuple(found)
+
+
+def _closed(scope: Scope, wrapped: Wrapped | None, given: Sequence[Arg]) -> Wrapped | None:
+    """Take a callable for inexact that computes some of the block's arguments, which is then done anew."""
+    inside = [] if wrapped is None else [each.value for each in wrapped.args if each not in given]
+    is_computing = any(_computes(scope, each) for value in inside for each in walk(value))
+    return replace(wrapped, is_exact=False) if wrapped is not None and is_computing else wrapped
+
+
+def _computes(scope: Scope, node: ast.AST) -> bool:
+    """Tell whether a node calls a part of the model, or a function, and not a method of some tensor."""
+    root = node.func if isinstance(node, ast.Call) else None
+    while isinstance(root, (ast.Attribute, ast.Call, ast.Subscript)):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    if not isinstance(root, ast.Name):
+        return root is not None
+    return root.id == scope.self_name or bool(scope.module.lookup(root.id))
 
 
 def written_arguments(scope: Scope, args: Sequence[Arg]) -> tuple[Arg, ...]:

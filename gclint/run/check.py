@@ -19,6 +19,7 @@ from gclint.code.project import Project
 from gclint.code.questions import Asked
 from gclint.code.suppressions import Suppressions
 from gclint.code.syntax import syntax_problem
+from gclint.edit.edits import by_file, edited
 from gclint.finding import Finding, Problem, in_reading_order
 from gclint.interruption import SECONDS, Interrupted, TookTooLong, limited, number_of
 from gclint.model.attributes import let_go
@@ -43,6 +44,8 @@ from gclint.run.jobs import spread
 from gclint.trace import News, begin, current, phase
 from gclint.wording import listed
 
+_DECLARING = 2
+"""How many lines at the top of a file may declare its encoding."""
 TOO_SLOW = f"checking this file takes more than {SECONDS:g} s of CPU time, so it was given up"
 _TOO_DEEP = "it is nested too deeply, or names, classes or calls in it lead to others too many times"
 BUG = f"this is a bug in gclint {__version__}; please report it together with the file"
@@ -292,9 +295,11 @@ def summarise(
         findings = [each for each in attributed if each.awaits is None]
         findings, groups = carry(project, comments.left(findings), comments.suppressed, tree)
     checked = (_limited_to_given_files(project, each) for each in comments.checked(_about_comments(rules)))
-    findings = [with_level(project.settings, each) for each in findings]
+    findings = [with_level(project.settings, _limited_by_encoding(project, each)) for each in findings]
     numbered = tuple(frozenset(findings[number] for number in group) for group in groups)
-    found_in_comments = (with_level(project.settings, each) for each in checked)
+    found_in_comments = (
+        with_level(project.settings, _limited_by_encoding(project, each)) for each in checked
+    )
     ordered = in_reading_order([*findings, *found_in_comments])
     result = result_of(ordered, numbered, in_reading_order(pending), verdicts, rules)
     pairs = tree.paired_files if tree else ()
@@ -504,13 +509,26 @@ def blame(codes: Collection[str]) -> str:
     return f"this is a bug in the rule, which is in {listed(sorted(files))}" if files else BUG
 
 
+def _limited_by_encoding(project: Project, finding: Finding) -> Finding:
+    """Return a finding, without its fix if another line would declare the encoding of a file after it."""
+    for path, edits in by_file(finding.edits).items():
+        file = project.file(path)
+        is_above = min(edit.start for edit in edits) < file.row_start(_DECLARING + 1)
+        if is_above and not file.reads_back(edited(file.text, edits)):
+            return finding.refused(
+                f"the fix would change which of the first {_DECLARING} lines declares the encoding of "
+                f"{shown(path)}, which would be read differently then"
+            )
+    return finding
+
+
 def _limited_to_given_files(project: Project, finding: Finding) -> Finding:
     """Return a finding, without its fix if that needs other files too."""
-    edited = {edit.path for edit in finding.edits}
-    for path in sorted(edited & project.given - project.fixable):
+    changed = {edit.path for edit in finding.edits}
+    for path in sorted(changed & project.given - project.fixable):
         outside = f"{shown(path)} leads to {shown(project.location(path))}, outside the given folders"
         return finding.refused(f"{outside}; to fix it, pass that path")
-    others = edited - project.given
+    others = changed - project.given
     if not others:
         return finding
     names = listed(sorted(map(shown, others)))

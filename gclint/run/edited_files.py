@@ -20,7 +20,7 @@ from gclint.facts import digest
 from gclint.finding import Problem
 from gclint.network.checkpoints import may_call_checkpoint
 from gclint.network.lineage import imported_models
-from gclint.network.outside import switches_in
+from gclint.network.outside import functions_set, switches_in
 from gclint.rule import Rule
 from gclint.run.check import (
     FileVerdict,
@@ -216,5 +216,6 @@ def _known_to_all(file: SourceFile | None) -> object:
         _copies(file),
         imported_models(file),
         [(each.receiver, each.is_complete) for each in switches_in(file)],
+        len(functions_set(file)),
         may_call_checkpoint(file.text),
     )

@@ -347,6 +347,8 @@ def damage(file: SourceFile, edits: Sequence[Edit]) -> Problem | None:
     except UnicodeEncodeError:
         return Problem(file.path, f"the result contains a character that {file.encoding} cannot encode")
     text = edited(file.text, edits)
+    if not file.reads_back(text):
+        return Problem(file.path, "another line would declare the encoding")
     problem = compile_problem(file.path, text)
     if problem is None or compile_problem(file.path, file.text) is None:
         return problem

@@ -20,10 +20,11 @@ from gclint.code.neighbouring_files import AROUND, files_around
 from gclint.code.project import OF_FILES, Project
 from gclint.code.questions import Question
 from gclint.code.suppressions import Suppressions
+from gclint.edit.hooks import FILES_THAT_HOOK
 from gclint.edit.leftover import CHECKPOINTING
 from gclint.edit.modes import MODES
+from gclint.edit.own_functions import OWN_FUNCTIONS
 from gclint.edit.patched import REPLACING
-from gclint.edit.receivers import FILES_THAT_HOOK
 from gclint.edit.replaced import HOOKING, MENTIONING
 from gclint.edit.signature import NAMING
 from gclint.edit.switching import COMPUTING
@@ -33,8 +34,9 @@ from gclint.finding import Finding
 from gclint.network.importers import BESIDE, IMPORTED, IMPORTERS
 from gclint.network.index import BASES
 from gclint.network.lineage import FOLLOWERS
-from gclint.network.outside import SWITCHES
+from gclint.network.outside import FUNCTION_SETTINGS, SWITCHES
 from gclint.network.switch_uses import SWITCH_USES
+from gclint.network.taking import TAKING
 from gclint.rule import Rule
 from gclint.run.check import SUMMARY, FileVerdict, LintResult, Recalled, aims_at, known_codes, result_of
 from gclint.run.copy_index import COPIES, CopyIndex
@@ -50,15 +52,18 @@ _TOPICS = {
         MODES,
         COPIES,
         FOLLOWERS,
+        FUNCTION_SETTINGS,
         HOOKING,
         IMPORTED,
         IMPORTERS,
         NAMING,
+        OWN_FUNCTIONS,
         REPLACING,
         MENTIONING,
         FILES_THAT_HOOK,
         SWITCHES,
         SWITCH_USES,
+        TAKING,
         USING,
     )
 }

@@ -69,7 +69,7 @@ def script(result: ClassResult, failure: Failure, recipe: Recipe) -> str:
         "name": result.name,
         "config_class": recipe.config_class.rpartition(".")[2],
         "preparation": indent("".join(_preparation(scenario, recipe)) + sign.watch, "    "),
-        "steps": indent("".join(_steps(scenario, sign, recipe)), "    "),
+        "steps": indent("".join(_steps(scenario, sign, recipe, failure.step + 1)), "    "),
         "failures": FAILURES.format(shown=indent(sign.shown, "    ")) if mode else "",
         "mode": mode or "without checkpointing",
         "runs": "".join(_runs(scenario, mode)),
@@ -122,11 +122,11 @@ def _preparation(scenario: Scenario, recipe: Recipe) -> Iterator[str]:
     yield scenario.preparation + scenario.setup
 
 
-def _steps(scenario: Scenario, sign: Sign, recipe: Recipe) -> Iterator[str]:
+def _steps(scenario: Scenario, sign: Sign, recipe: Recipe, least: int) -> Iterator[str]:
     """Yield the lines of the steps, each with its forward passes and a backward pass."""
     if scenario.require_input_grads:
         yield "if HOOK:\n    model.enable_input_require_grads()  # As when training adapters.\n"
-    steps, forwards = scenario.steps if sign.all_steps else 1, scenario.forwards
+    steps, forwards = scenario.steps if sign.all_steps else least, scenario.forwards
     number = "number" if steps > 1 else "0"
     batch = number if forwards == 1 else "index" if steps == 1 else f"{forwards} * number + index"
     forward = FORWARD.format(

@@ -55,13 +55,20 @@ FORWARD = """\
         loss += (each.nan_to_num(0, 0, 0) * weights).sum()
 """
 
-_LOST_AND_DIFFERENT = """\
-plain = {name: each for name, each in plain.items() if each is not None and each.any()}
-lost = [name for name in plain if found[name] is None or not found[name].any()]
-other = [name for name in plain if name not in lost and not close(plain[name], found[name])]
-for names, kind in ((lost, "no"), (other, "another")):
-    if names:
-        yield f"{len(names)} of {len(plain)} parameters get {kind} gradient: {', '.join(names[:3])}"
+_LOST = """\
+had = [name for name, each in plain.items() if each is not None and each.any()]
+lost = [name for name in had if found[name] is None or not found[name].any()]
+if lost:
+    yield f"{len(lost)} of {len(had)} parameters get no gradient: {', '.join(lost[:3])}"
+"""
+_LOST_AND_DIFFERENT = f"""\
+{_LOST}\
+other = [name for name in had if name not in lost and not close(plain[name], found[name])]
+if other:
+    yield f"{{len(other)}} of {{len(had)}} parameters get another gradient: {{', '.join(other[:3])}}"
+more = [name for name in found if plain[name] is None and found[name] is not None and found[name].any()]
+if more:
+    yield f"{{len(more)}} parameters get a gradient only with checkpointing: {{', '.join(more[:3])}}"
 """
 HELPERS = {
     "without_caches": '''\
@@ -118,12 +125,17 @@ def close(one, other):
 ''',
     "state": '''\
 def state(model):
-    """Return the attributes of modules, except for those that enable checkpointing."""
+    """Return the attributes of modules, except for those that enable checkpointing, and what is shared."""
     kept = {}
     for name, module in model.named_modules():
         for key in set(vars(module)) - set(vars(torch.nn.Module())):
             if "checkpointing" not in key and "require_grads_hook" not in key and key != "forward":
                 kept[f"{name}.{key}"] = held(vars(module)[key])
+    code = sys.modules[type(model).__module__]
+    for owner in (code, *(each for each in vars(code).values() if isinstance(each, type))):
+        for key, value in list(vars(owner).items()):
+            if isinstance(value, (dict, list, set, deque)) and key[:2] != "__":
+                kept[f"{owner.__name__}.{key}"] = held(value)
     return kept
 ''',
     "held": '''\
@@ -223,6 +235,7 @@ for expected, other in zip(plain, found):
     noted="noted.append(tensors(outputs))\n",
 )
 _SIGNS = {
+    "missing gradients": Sign(_LOST),
     "switches": Sign(
         """\
 for name in found[0]:

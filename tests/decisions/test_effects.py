@@ -699,11 +699,11 @@ _HELD = f"return {{'x': {BODY.removeprefix('return ')}}}"
 test_effects_where_something_recomputes_already = decided(
     Pair("numbers drawn in the mode of torch's function", *_recomputed(_DRAWN), _SAFE),
     Pair(
-        "a dict in the other mode of torch's function",
+        "a dict in a mode of torch's function that is written",
         *_recomputed(
             _HELD,
             _TORCHS.replace(
-                "__call__, hidden_states, mask", "__call__, hidden_states, mask, use_reentrant=False"
+                "__call__, hidden_states, mask", "__call__, hidden_states, mask, use_reentrant=True"
             ),
             "returns a container",
         ),

@@ -166,12 +166,12 @@ def test_an_import_that_another_file_takes_by_its_own_name_stays(outside: Outsid
 
 _HELPER = """\
 def create_custom_forward(module):
-    from functools import partial
+    from typing import Any
 
-    def custom_forward(*inputs):
+    def custom_forward(*inputs: Any):
         return module(*inputs)
 
-    return partial(custom_forward)
+    return custom_forward
 """
 
 

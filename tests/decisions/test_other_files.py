@@ -178,13 +178,16 @@ test_other_files = decided(
             toy(),
             _user(
                 "class OtherLayer(ToyLayer):\n    def __init__(self, config):\n"
-                "        self.norm = nn.LayerNorm(4)\n\n"
+                "        super().__init__(config)\n        self.norm = nn.LayerNorm(4)\n\n"
                 + model(BRANCH, name="OtherModel", init=f"{STACK.replace('ToyLayer', 'OtherLayer')}\n{FLAG}")
             ),
         ),
         ("nn.LayerNorm", "nn.BatchNorm1d"),
         [found(LAYER, "safe"), found(LAYER, "safe", of="OtherLayer")],
-        [found(LAYER, "unsafe", "statistics"), found(LAYER, "unsafe", "statistics", of="OtherLayer")],
+        [
+            found(LAYER, "unsafe", "statistics"),
+            found(LAYER, "unsafe", "statistics", "statistics", of="OtherLayer"),
+        ],
     ),
     Pair(
         "an heir in another file names the base class first",
@@ -532,8 +535,8 @@ test_other_files = decided(
             FILE: toy("", model()).replace(
                 "import torch\n", "from modeling_one import *\nfrom modeling_two import *\nimport torch\n", 1
             ),
-            "modeling_one.py": "class Other: ...\n\n\nNAME = 'ToyLayer'\n",
-            "modeling_two.py": toy(block()),
+            "modeling_one.py": toy(block()),
+            "modeling_two.py": "class Other: ...\n\n\nNAME = 'ToyLayer'\n",
         },
         ("class Other", "class ToyLayer"),
         _SAFE,

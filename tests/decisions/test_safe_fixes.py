@@ -412,9 +412,9 @@ test_surroundings = decided(
     Pair(
         "a second context of its own",
         _loop(
-            "with torch.autocast('cpu'), torch.device('cpu'):\n        hidden_states = layer(hidden_states)"
+            "with torch.autocast('cpu'), torch.enable_grad():\n        hidden_states = layer(hidden_states)"
         ),
-        ("torch.device('cpu')", "self.mode('cpu')"),
+        ("torch.enable_grad()", "self.mode('cpu')"),
         _SAFE,
         _unsafe("context"),
     ),

@@ -216,6 +216,12 @@ def test_examination_tells_what_begins_and_what_is_known() -> None:
     assert ("default", "reentrant", "the backward pass") in begun
 
 
+def test_where_two_plain_runs_differ_first_is_said() -> None:
+    result = examine_planted("irreproducible")
+    assert "the first difference is" in (result.reason or "")
+    assert "modeling_toy.py:" in (result.reason or "")
+
+
 def test_an_option_that_cannot_be_judged_is_told() -> None:
     result = examine_planted("option_irreproducible")
     assert result.scenarios[0] == "default"

@@ -37,6 +37,8 @@ _ELIF = "def f(x):\n    if x:\n        y = 1\n    elif x is None:\n        y = 2
 _TRY = "def f(x):\n    try:\n        x()\n    except TypeError:\n        x = 1\n"
 _MATCH = "def f(x):\n    match x:\n        case 1:\n            x = 2\n        case _:\n            x = 3\n"
 _CALLED = "def g():\n    return 1 if g else 2\ndef f(x):\n    return g() if x else 0\n"
+_LOOP_ELSE = "def f(x):\n    for y in x:\n        if y:\n            break\n    else:\n        return 1\n"
+_TRY_ELSE = "def f(x):\n    try: x()\n    except TypeError:\n        0\n    else:\n        return 1\n"
 _METHOD = "class C:\n    def f(self, x):\n        return [1 if each else 2 for each in x]\n"
 _INNER = "def f(x):\n    def g():\n        if x:\n            return 1\n        return 2\n    return g()\n"
 _NESTED = "def f(x):\n    if x:\n        if x > 1:\n            return 2\n    return 1\n"
@@ -55,8 +57,10 @@ _NESTED = "def f(x):\n    if x:\n        if x > 1:\n            return 2\n    re
         (_ELIF, "f(1)", [(4, "else")]),
         ("def f(x):\n    return 1 if x else 2\n", "f(1)", [(2, "else")]),
         ("def f(x):\n    return 1 if x else 2\n", "f(0)", [(2, "body")]),
-        # Asking does nothing; calling may.
-        ("def f(x):\n    return x or x is None\n", "f(1)", []),
+        # A condition has its branches; in it, only a call does something besides.
+        ("def f(x):\n    return 1 if x or x is None else 2\n", "f(1)", [(2, "else")]),
+        ("def f(x):\n    return 1 if x or len(x) else 2\n", "f(1)", [(2, "operand"), (2, "else")]),
+        ("def f(x):\n    return x or x is None\n", "f(1)", [(2, "operand")]),
         ("def f(x):\n    return x or len(x)\n", "f(1)", [(2, "operand")]),
         ("def f(x):\n    return x and f(x - 1)\n", "f(1)", []),
         ("def f(x):\n    for i in range(x):\n        x = i\n", "f(0)", [(3, "body")]),
@@ -68,7 +72,15 @@ _NESTED = "def f(x):\n    if x:\n        if x > 1:\n            return 2\n    re
         (_CALLED, "f(0)", [(4, "body")]),
         ("def f(x):\n    return [str(y) for y in x if y]\n", "f([0])", [(2, "body")]),
         ("def f(x):\n    return {y: str(y) for y in x}\n", "f([])", [(2, "body")]),
-        ("def f(x):\n    return [y for y in x if y]\n", "f([0])", []),
+        ("def f(x):\n    return [y for y in x if y]\n", "f([0])", [(2, "body")]),
+        ("def f(x):\n    return [y for y in x if y]\n", "f([1])", [(2, "else")]),
+        ("def f(x):\n    return [y for y in x if y]\n", "f([0, 1])", []),
+        ("def f(x):\n    return [y for y in x]\n", "f([])", [(2, "body")]),
+        (_LOOP_ELSE, "f([1])", [(3, "else"), (6, "else")]),
+        (_LOOP_ELSE, "f([0, 1])", [(6, "else")]),
+        (_LOOP_ELSE, "f([0])", [(4, "body")]),
+        (_TRY_ELSE, "f(list)", [(4, "body")]),
+        (_TRY_ELSE, "f(0)", [(6, "else")]),
         # What is never called has no branches that are missed.
         ("def f(x):\n    return lambda: 1 if x else 2\n", "f(0)", []),
         ("def f(x):\n    return (lambda: 1 if x else 2)()\n", "f(0)", [(2, "body")]),
@@ -85,6 +97,9 @@ def test_marks_change_neither_values_nor_lines() -> None:
     _, module = _executed(text, "f(1)")
     assert (module.f(1), module.f(0), module.f(())) == ("1", 0, "()")
     assert (module.f.__doc__, module.f.__code__.co_firstlineno) == ("Runs.", 1)
+
+
+_RELIED_ON = "import torch\nfrom transformers.utils import is_torch_npu_available\n\n"
 
 
 @pytest.mark.parametrize(
@@ -113,9 +128,35 @@ def test_marks_change_neither_values_nor_lines() -> None:
     ],
 )
 def test_what_need_not_be_executed_has_an_excuse(test: str, body: str, excuse: str) -> None:
-    text = f"def f(self, x, y):\n    if {test}:\n        {body}\n    return x\n"
+    text = f"{_RELIED_ON}def f(self, x, y):\n    if {test}:\n        {body}\n    return x\n"
     (branch,) = [each for each in marked(text).branches if each.kind == "body"]
     assert branch.excuse == excuse
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "is_excused"),
+    [
+        ("from transformers.utils import is_torch_npu_available", "modeling_toy.py", True),
+        ("from ...utils import is_torch_npu_available", "lib/transformers/models/toy/modeling_toy.py", True),
+        # A function of anybody else may ask for the length of a text.
+        ("from ...utils import is_torch_npu_available", "lib/toys/models/toy/modeling_toy.py", False),
+        ("from .utils import is_torch_npu_available", "modeling_toy.py", False),
+        ("from toys import is_torch_npu_available", "modeling_toy.py", False),
+        ("from toys.utils import *", "modeling_toy.py", False),
+        ("def is_torch_npu_available():\n    return LONG", "modeling_toy.py", False),
+        ("is_torch_npu_available = bool", "modeling_toy.py", False),
+        (
+            "try:\n    from transformers.utils import is_torch_npu_available\nexcept ImportError:\n"
+            "    from toys import is_torch_npu_available",
+            "modeling_toy.py",
+            False,
+        ),
+    ],
+)
+def test_only_known_functions_excuse_a_branch(before: str, path: str, *, is_excused: bool) -> None:
+    text = f"{before}\n\ndef f(x):\n    if is_torch_npu_available():\n        x = 1\n    return x\n"
+    (branch,) = [each for each in marked(text, path).branches if each.kind == "body"]
+    assert bool(branch.excuse) is is_excused
 
 
 @pytest.mark.parametrize(

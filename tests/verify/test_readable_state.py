@@ -29,7 +29,10 @@ def _model() -> Any:
     import torch
     from transformers import PretrainedConfig
 
-    model: Any = torch.nn.Identity()
+    class Model(torch.nn.Identity):  # type: ignore[misc]
+        """A module that is not torch's own, so that its attributes are read by their names."""
+
+    model: Any = Model()
     model.register_buffer("mean", torch.ones(3))
     model.seen = {1, 2}
     model.sparse = torch.zeros(3).to_sparse()
@@ -55,6 +58,40 @@ def test_a_tensor_that_does_not_show_its_values_has_changed_if_it_is_another() -
         model.sparse = model.sparse.clone()
 
     assert _changed(model, replace) == {("attribute", "sparse")}
+
+
+def test_what_torch_reads_of_its_modules_has_no_name_in_the_code() -> None:
+    import torch
+
+    model = torch.nn.Dropout(0.5)
+    assert _changed(model, lambda: setattr(model, "p", 0.25)) == {("unnamed", "p")}
+    own = _model()
+    assert _changed(own, lambda: setattr(own, "forward", abs)) == {("unnamed", "forward")}
+
+
+def test_only_modes_of_the_model_are_a_context() -> None:
+    from contextlib import ExitStack
+
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils.flop_counter import FlopCounterMode
+
+    class Functions(TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    class Operations(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    with ExitStack() as stack:
+        assert _changed(_model(), lambda: stack.enter_context(FlopCounterMode(display=False))) == set()
+        assert _changed(_model(), lambda: stack.enter_context(Functions())) == {
+            ("context", "the modes for functions")
+        }
+        assert _changed(_model(), lambda: stack.enter_context(Operations())) == {
+            ("context", "the modes for operations")
+        }
 
 
 def test_a_set_has_changed_if_its_members_have() -> None:
@@ -160,7 +197,7 @@ def test_what_surrounds_a_model_is_compared(monkeypatch: pytest.MonkeyPatch) -> 
     scale = lambda: monkeypatch.setitem(os.environ, "TOY_SCALE", "2")  # noqa: E731
     assert _changed(model, scale) == {("environment", "TOY_SCALE")}
     assert _changed(model, lambda: model.dense.weight.data.mul_(2)) == {("weight", "weight")}
-    setting = ("global", "benchmark")
+    setting = ("config", "benchmark")
     flip = lambda: monkeypatch.setattr(torch.backends.cudnn, "benchmark", not torch.backends.cudnn.benchmark)  # noqa: E731
     assert _changed(model, flip) == {setting}
     lend = lambda: setattr(model, "dense", torch.nn.ReLU())  # noqa: E731

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -50,3 +52,33 @@ def test_what_the_inspection_computes_is_computed_as_asked_and_not_recorded() ->
         total.neg()
     assert total.tolist() == [-2.0, -2.0]
     assert [each.name for each in tape.root.events] == ["neg"]
+
+
+def test_a_module_that_runs_before_the_forward_pass_is_not_that() -> None:
+    model = nn.Sequential(nn.Tanh(), nn.Sigmoid())
+    tape = Tape(model)
+    with tape:
+        model[0](torch.ones(2))
+        with tape.forward():
+            model(torch.ones(2))
+    assert _tree(tape.root) == [("", [("0", []), ("1", [])])]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_written"),
+    [
+        (lambda states: states.requires_grad_(), False),
+        (lambda states: states.detach_(), False),
+        (lambda states: states.clamp_(0.0), True),
+        (lambda states: states.data.mul_(2.0), True),
+        (lambda states: nn.functional.relu(states, inplace=True), True),
+        (lambda states: torch.add(states, 1.0, out=states), True),
+    ],
+)
+def test_only_what_gives_a_tensor_other_values_writes_to_it(
+    change: Callable[[torch.Tensor], object], is_written: bool
+) -> None:
+    tape, states = Tape(nn.Identity()), torch.ones(2)
+    with tape, tape.forward():
+        change(states)
+    assert (states.untyped_storage().data_ptr() in tape.written) is is_written

@@ -51,17 +51,59 @@ def not_fresh(
 
 
 def _running(tree: ast.Module, models: Collection[str]) -> Iterator[FunctionNode]:
-    """Yield the functions of a module that may run a model: methods of what may hold one, and no methods."""
+    """Yield the functions of a module that may run a model: methods of what may hold one, or get one."""
+    makers = {*models, *known.MODEL_MAKERS, *_other_names(tree, models)}
     for node in tree.body:
         if isinstance(node, FUNCTIONS):
             yield node
         elif isinstance(node, ast.ClassDef) and node.name not in models:
             inside = [each for each in walk(node) if isinstance(each, (ast.Name, ast.Attribute))]
-            if any(last_name(each) in {*models, *known.MODEL_MAKERS} for each in inside):
-                yield from (each for each in node.body if isinstance(each, FUNCTIONS))
+            is_holding = any(last_name(each) in makers for each in inside)
+            methods = (each for each in node.body if isinstance(each, FUNCTIONS))
+            yield from (each for each in methods if is_holding or any(_runs_of_given(each)))
+
+
+def _other_names(tree: ast.Module, models: Collection[str]) -> Iterator[str]:
+    """Yield the other names under which a module imports models."""
+    for node in tree.body:
+        for each in node.names if isinstance(node, ast.ImportFrom) else ():
+            if each.name in models and each.asname is not None:
+                yield each.asname
+
+
+def _runs_of_given(function: FunctionNode) -> Iterator[ast.Call]:
+    """Yield the calls with caches of what a function gets or makes, as training steps run a model."""
+    arguments = function.args
+    own = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    for node in walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            own.update(each.id for each in node.targets if isinstance(each, ast.Name))
+    for node in walk(function):
+        is_own = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in own
+        if is_own and any(_is_cache_argument(each.arg) for each in node.keywords):  # type: ignore[attr-defined]
+            yield node  # type: ignore[misc]
+
+
+def _is_cache_argument(name: str | None) -> bool:
+    return name is not None and name != USE_CACHE and ARGUMENT.fullmatch(name) is not None
+
+
+def _read_later(function: FunctionNode, runs: Iterable[ast.Call]) -> Iterator[ast.AST]:
+    """Yield where a function reads one of its own caches behind a run that got it."""
+    for run in runs:
+        given = {each.value.id for each in run.keywords if isinstance(each.value, ast.Name)}
+        for node in walk(function):
+            if isinstance(node, ast.Attribute) and node.attr in _READING and _row(node) > _row(run):
+                yield from [node] if isinstance(node.value, ast.Name) and node.value.id in given else []
+
+
+def _row(node: ast.expr) -> int:
+    return node.end_lineno or node.lineno
 
 
 def _doubtful(function: FunctionNode, calls: Collection[ast.AST]) -> Iterator[ast.AST]:
+    runs = [each for each in _runs_of_given(function) if each not in calls]
+    yield from _read_later(function, runs)
     passed: Counter[str] = Counter()
     waiting: list[tuple[ast.AST, bool]] = [(each, False) for each in function.body]
     names = _fresh_names(function)
@@ -69,9 +111,9 @@ def _doubtful(function: FunctionNode, calls: Collection[ast.AST]) -> Iterator[as
         node, is_repeated = waiting.pop()
         if isinstance(node, ast.Attribute) and node.attr in _READING and not isinstance(node.value, ast.Name):
             yield node
-        elif isinstance(node, ast.Call) and node not in calls and _may_run(node):
+        elif isinstance(node, ast.Call) and node not in calls and (node in runs or _may_run(node)):
             for each in node.keywords:
-                if each.arg in (None, USE_CACHE) or not ARGUMENT.fullmatch(each.arg):
+                if not _is_cache_argument(each.arg):
                     continue
                 name = each.value.id if isinstance(each.value, ast.Name) else ""
                 passed[name] += bool(name)

@@ -11,15 +11,14 @@ from itertools import product
 
 from gclint.code.outline import Definition
 from gclint.code.walk import Arg, is_constant
-from gclint.model import known
 from gclint.model.cache_values import ARGUMENT, DROPPED
 from gclint.model.objects import TooLong
-from gclint.network.cacheless.asking import is_known
 from gclint.network.cacheless.items import Arguments
 from gclint.network.cacheless.loops import stack_of
 from gclint.network.cacheless.state import Dead, Path, TermFrame
 from gclint.network.cacheless.statements import Statements
 from gclint.network.cacheless.terms import Term, Terms
+from gclint.network.cacheless.tuples import takes_tuples
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.signature import ParameterKind, listed_parameters
 from gclint.network.evaluation.values import Instance
@@ -132,17 +131,20 @@ def _outermost(info: ClassInfo, caller: _Caller) -> _Caller:
 
 def _around(info: ClassInfo, caller: _Caller) -> CacheDifference | None:
     terms = Terms()
-    passed = _passed(terms, info, caller)
+    cache = terms.cache if _may_be_empty(info, caller) else terms.none
+    passed = _passed(terms, info, caller, cache)
     missed = _alone_at(info, (each for each in caller.sites if each not in passed))
     if missed is not None:
         return missed
     given = [each for every in passed.values() for each in every]
     if all(_without_cache(terms, info, each) == each for each in given):
         return None  # There is nothing to take away.
-    return compared(*_both(terms, info, caller))
+    return compared(*_both(terms, info, caller, cache))
 
 
-def _passed(terms: Terms, info: ClassInfo, caller: _Caller) -> dict[RunSite, list[Arguments]]:
+def _passed(
+    terms: Terms, info: ClassInfo, caller: _Caller, cache: Term | None = None
+) -> dict[RunSite, list[Arguments]]:
     """Return what a method passes to a block at the calls that are reached, as often as they are."""
     passed: dict[RunSite, list[Arguments]] = {}
 
@@ -151,11 +153,11 @@ def _passed(terms: Terms, info: ClassInfo, caller: _Caller) -> dict[RunSite, lis
         passed.setdefault(site, []).append(given)
         return terms("what a block gives", *given)
 
-    _followed(terms, info, caller, asked)
+    _followed(terms, info, caller, asked, cache)
     return passed
 
 
-def _both(terms: Terms, info: ClassInfo, caller: _Caller) -> tuple[Outcome, Outcome]:
+def _both(terms: Terms, info: ClassInfo, caller: _Caller, cache: Term) -> tuple[Outcome, Outcome]:
     """Return what a method comes to whose blocks have caches, and whose have none."""
     results: list[Term] = []
 
@@ -163,7 +165,7 @@ def _both(terms: Terms, info: ClassInfo, caller: _Caller) -> tuple[Outcome, Outc
         results.append(_of_block(run, info, site, _without_cache))
         return results[-1]
 
-    without = _followed(terms, info, caller, bare)
+    without = _followed(terms, info, caller, bare, cache)
 
     def whole(run: _Run, site: RunSite) -> Term:
         if not run.are_written:
@@ -183,24 +185,55 @@ def _both(terms: Terms, info: ClassInfo, caller: _Caller) -> tuple[Outcome, Outc
             terms, value, results[run.results_used - 1] if run.results_used <= len(results) else value
         )
 
-    return _followed(terms, info, caller, whole), without
+    return _followed(terms, info, caller, whole, cache), without
 
 
 def _followed(
-    terms: Terms, info: ClassInfo, caller: _Caller, result: Callable[[_Run, RunSite], Term]
+    terms: Terms,
+    info: ClassInfo,
+    caller: _Caller,
+    result: Callable[[_Run, RunSite], Term],
+    cache: Term | None = None,
 ) -> Outcome:
-    """Follow a method, in which the calls of a block give what ``result`` says."""
+    """Follow a method, in which the calls of a block give what ``result`` says.
+
+    Args:
+        terms: those of the comparison.
+        info: the block.
+        caller: the method.
+        result: returns what a call gives.
+        cache: what it is given as a cache where it may be given one; by default an empty one.
+    """
     run = _Run(terms)
     for site in caller.sites:
         run.results[site.call] = partial(result, run, site)
-    given = _given(terms, caller.method, may_be_given=any(map(_makes_caches, (info, caller.owner))))
-    return run.follow(caller.owner, caller.method, caller.definer, given)
+    cache = terms.cache if cache is None else cache
+    return run.follow(caller.owner, caller.method, caller.definer, _given(terms, caller.method, cache))
 
 
-def _makes_caches(info: ClassInfo) -> bool:
-    """Tell whether code may make caches, as far as it imports one of their classes."""
-    imported = info.file.outline.all_imported()
-    return any(is_known(f"{each.module}.{each.name}", known.CACHES) for each in imported)
+def _may_be_empty(info: ClassInfo, caller: _Caller) -> bool:
+    """Tell whether a block may get an empty cache of whoever calls a method.
+
+    It does not if it gets an item of what is given, and takes that for a tuple, which is never empty.
+    """
+    if not takes_tuples(info):
+        return True
+    terms = Terms()
+    passed = _passed(terms, info, caller, terms.filled)
+    values = (value for every in passed.values() for each in every for value in _caches_in(info, each))
+    return any(terms.filled in terms.leaves(each) for each in values)
+
+
+def _caches_in(info: ClassInfo, given: Arguments) -> list[Term]:
+    """Return those arguments that are caches, whatever they are."""
+    found: list[Term] = []
+
+    def noted(_: str, value: Term) -> Term:
+        found.append(value)
+        return value
+
+    _changed(info, given, noted)
+    return [*found, *given.rest]
 
 
 def _method_of(site: RunSite) -> tuple[ClassInfo, Definition] | None:
@@ -216,12 +249,11 @@ def sites_beside(info: ClassInfo, site: RunSite, sites: Iterable[RunSite]) -> li
     return [each for each in calls if (each.owner, _method_of(each)) == place] or [site]
 
 
-def _given(terms: Terms, method: Definition, *, may_be_given: bool) -> dict[str, Term]:
-    """Return what a method may get as caches: none, or an empty one if that may be."""
+def _given(terms: Terms, method: Definition, cache: Term) -> dict[str, Term]:
+    """Return what a method may get as caches: none, or a certain one."""
     defaults = {parameter.arg: default for parameter, _, default in listed_parameters(method.function.args)}
-    given = terms.cache if may_be_given else terms.none
     caches = {
-        name: terms.either(terms("is given", name), given, terms.none)
+        name: terms.either(terms("is given", name), cache, terms.none)
         if default is None or is_constant(default, None)
         else terms.filled  # It is the same for each call.
         for name, default in defaults.items()

@@ -201,11 +201,24 @@ class Statements(Loops):
         items = self.items(value)
         if items is not None and not starred and len(items) != len(targets):
             raise self.fail()
+        if items is not None and starred:
+            self._unpack_starred(targets, starred[0], items)
+            return
         for index, each in enumerate(targets):
             if starred and index >= starred[0]:
                 self.assign(each, self.terms("behind", value, index, len(targets)))
             else:
                 self.assign(each, self.item(value, self.terms.constant(index)))
+
+    def _unpack_starred(self, targets: Sequence[ast.expr], place: int, items: tuple[Term, ...]) -> None:
+        """Assign known items to targets of which one gets a list of those that the others leave."""
+        left = len(items) - len(targets) + 1
+        if left < 0:
+            raise self.fail()
+        rest = self.terms("list", self.place(targets[place]), items[place : place + left])
+        values = (*items[:place], rest, *items[place + left :])
+        for target, value in zip(targets, values, strict=True):
+            self.assign(target, value)
 
     def _set_item(self, base: Term, index: Term, value: Term) -> None:
         if base.op in ("cache", "filled", "marks"):

@@ -269,14 +269,14 @@ class ClassInfo:
     @cached_property
     def parts(self) -> frozenset[ClassInfo]:
         """The torch modules of the project that the code of the class or its bases may create."""
-        found: set[ClassInfo] = set()
-        for info in self.mro:
-            for name in info.module.part_names:
-                if name in _created(info):
-                    for value in _flat(info.module.lookup(name)):
-                        if isinstance(value, (ClassValue, Instance)) and value.info.is_module:
-                            found.add(value.info)
-        return frozenset(found - {self})
+        return frozenset().union(*(info.own_parts for info in self.mro)) - {self}
+
+    @cached_property
+    def own_parts(self) -> frozenset[ClassInfo]:
+        """Those that the code of the class itself may create."""
+        values = (value for name in _created(self) for value in _flat(self.module.lookup(name)))
+        made = (value.info for value in values if isinstance(value, (ClassValue, Instance)))
+        return frozenset(info for info in made if info.is_module)
 
     @cached_property
     def all_parts(self) -> frozenset[ClassInfo]:
@@ -284,6 +284,7 @@ class ClassInfo:
         return frozenset(reachable([self], lambda info: info.parts))
 
 
+_ASKING = frozenset(("isinstance", "issubclass"))
 _KNOWN_BASES = names(
     """
     torch.nn.Module object abc.ABC typing.Generic typing.Protocol typing_extensions.Generic
@@ -367,6 +368,8 @@ def _created(info: ClassInfo) -> frozenset[str]:
                 found.add(name)
             if isinstance(node, ast.Attribute):
                 left_out.add(node.value)
+        elif isinstance(node, ast.Call) and last_name(node.func) in _ASKING:
+            left_out.update(each for arg in node.args[1:] for each in walk(arg))
         elif isinstance(node, ast.AnnAssign):
             left_out.update(walk(node.annotation))
         elif isinstance(node, FUNCTIONS) and node.returns is not None:

@@ -147,6 +147,9 @@ class ModuleInfo:
 
     def _lookup(self, name: str) -> Values:
         outline = self.file.outline
+        starred = self._starred(name)
+        if starred:
+            return starred
         if name in outline.classes:
             return frozenset((ClassValue(self.classes[name]),))
         if name in outline.functions:
@@ -209,7 +212,7 @@ class ModuleInfo:
     def _imported(self, name: str) -> Values:
         imported = self.file.outline.imported(name)
         if imported is None:
-            return self._starred(name)
+            return NOTHING
         if imported.name is None:
             return self._imported_module(imported)
         full = f"{imported.module}.{imported.name}" if imported.module else imported.name
@@ -238,25 +241,51 @@ class ModuleInfo:
         return frozenset((ModuleValue(self.library.module(file), imported.module),))
 
     def _starred(self, name: str) -> Values:
-        """Return the values of a name that comes from a star import."""
-        for imported in self._stars:
+        """Return the values of a name that comes from a star import, and is not bound again below it."""
+        for start, imported in reversed(self.stars):
             file = self.library.project.module(self.file, imported.module, imported.level)
-            if file is not None and file is not self.file and mentions(file.text, name):
+            if file is None or file is self.file or not self._may_bind(file, name):
+                continue
+            if file.outline.exports(name) is not False and not self._gives_back(file, name):
                 found = self.library.module(file).lookup(name)
                 if found:
-                    return found
+                    return NOTHING if self._is_bound_below(name, start) else found
         return NOTHING
 
+    def _may_bind(self, file: SourceFile, name: str) -> bool:
+        """Return whether a file may have a name, be it from others; it only saves to read the file."""
+        hands_on = "import *" in file.text and self.library.project.home(file) is None
+        return hands_on or mentions(file.text, name)
+
+    def _gives_back(self, file: SourceFile, name: str) -> bool:
+        """Return whether a file has imported a name from this one."""
+        imported = file.outline.imported(name)
+        if imported is None:
+            return False
+        return self.library.project.module(file, imported.module, imported.level) is self.file
+
+    def _is_bound_below(self, name: str, start: int) -> bool:
+        """Return whether a statement of the module below a place binds a name."""
+        outline, tree = self.file.outline, self.file.tree
+        defined = (outline.classes.get(name), outline.functions.get(name))
+        starts = [each.start for each in defined if each is not None]
+        starts += [each.start for each in outline.imports if any(one.bound == name for one in each.names)]
+        if tree is not None and name in tree.assignments:
+            starts.append(self.file.places.start(tree.assignments[name]))
+        return any(each > start for each in starts)
+
     @cached_property
-    def _stars(self) -> tuple[ImportedName, ...]:
+    def stars(self) -> tuple[tuple[int, ImportedName], ...]:
+        """The star imports, each with its place."""
         modules = (
-            each.module
+            (each.start, each.module, each.module.lstrip("."))
             for each in self.file.outline.imports
             if each.module is not None and any(item.path == "*" for item in each.items)
         )
-        names = ((module, module.lstrip(".")) for module in modules)
-        stars = (ImportedName("*", name, len(module) - len(name), "*") for module, name in names)
-        return tuple(filter(self._may_define_blocks, stars))
+        stars = (
+            (start, ImportedName("*", name, len(module) - len(name), "*")) for start, module, name in modules
+        )
+        return tuple(each for each in stars if self._may_define_blocks(each[1]))
 
     def _may_define_blocks(self, imported: ImportedName) -> bool:
         """Return whether a module may define blocks, so that it is read.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gclint.code.names import names
@@ -375,7 +376,7 @@ class Scope:
             elif isinstance(value, Instance):
                 found.add(EvaluatedMethod(value, "__call__", keywords))
             else:
-                found.add(value)
+                found.add(replace(value, is_partial=True) if isinstance(value, EvaluatedExternal) else value)
         return frozenset(found)  # type: ignore[arg-type]
 
     def enter_method(self, info: ClassInfo, method: str, args: Sequence[Arg]) -> Scope | None:

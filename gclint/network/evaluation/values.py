@@ -34,6 +34,8 @@ class EvaluatedExternal:
     """Something from outside the project, with its full name, such as ``torch.nn.Linear``."""
 
     name: str
+    is_partial: bool = False
+    """Whether it gets some of its arguments by a ``partial``."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ _ASKING = re.compile(
     r"|is_(?:in_)?\w*(?:tracing|scripting|compiling|onnx_export|fx_proxy)"
 )
 """The functions that ask for that, for a library, or for another use than training."""
+_RELIED_ON = frozenset(("torch", "transformers"))
+"""The packages whose functions of such names do what these say; anybody else's may ask for anything."""
+_IN_LIBRARY = re.compile(r"[/\\]transformers[/\\]models[/\\]")
 _KIND = re.compile(r"^type$|device|attn_implementation")
 """The names of what is compared with these."""
 _TRAINING = "training"
@@ -49,7 +52,7 @@ class Branch:
     function: int
     end: int
     """The first and the last line of the innermost function around it."""
-    excuse: str = ""
+    excuse: str = field(default="", compare=False)
     """Why it need not be executed; empty if there is no reason."""
     needs_cache: bool = False
     """Whether it is executed only with a cache, which a block has only without checkpointing."""
@@ -108,7 +111,7 @@ def marked(
 
     Args:
         text: the code of a module.
-        path: its file, for errors.
+        path: its file, for errors, and to tell the library's own imports from others.
         first: the number of the first branch, to mark them; None to mark nothing.
         watched: further statements to mark, by their lines, with their numbers.
 
@@ -117,7 +120,7 @@ def marked(
     """
     tree = ast.parse(text, path)
     found = Marked(tree)
-    _Marking(found, first, watched).visit(tree)
+    _Marking(found, first, watched, _relied_on(tree, path)).visit(tree)
     ast.fix_missing_locations(tree)
     return found
 
@@ -125,7 +128,13 @@ def marked(
 class _Marking(ast.NodeTransformer):
     """Notes the branches of functions, and puts marks into them, without moving lines."""
 
-    def __init__(self, found: Marked, first: int | None, watched: Mapping[tuple[int, int], int]) -> None:
+    def __init__(
+        self,
+        found: Marked,
+        first: int | None,
+        watched: Mapping[tuple[int, int], int],
+        relied_on: Set[str],
+    ) -> None:
         self._found = found
         self._first = first
         self._watched = watched
@@ -134,8 +143,10 @@ class _Marking(ast.NodeTransformer):
         self._around: int | None = None
         self._class: str | None = None
         """The name of the class whose body this is."""
-        self._defined = {node.name for node in ast.walk(found.tree) if isinstance(node, FUNCTIONS)}
-        """The names of all functions of the module."""
+        self._relied_on = relied_on
+        """What the module has imported of torch and the library."""
+        self._tests = set(_tests(found.tree))
+        """The conditions whose outcomes are branches of their own."""
 
     # -- what has branches
 
@@ -188,18 +199,20 @@ class _Marking(ast.NodeTransformer):
                 setattr(node, name, self.visit(getattr(node, name)))
         body = self._add(node.body[0], "body", (deciding, *node.body), self._why(None, node.body))
         node.body = self._suite(node.body, body)
-        node.orelse = self._each(node.orelse)
+        node.orelse = self._otherwise(node.orelse, deciding)
         return node
 
     visit_For = visit_AsyncFor = visit_While = _followed_loop  # noqa: N815
 
     def visit_Try(self, node: Any) -> Any:
-        """Mark the handlers."""
+        """Mark the handlers, and what is executed without an exception."""
+        tried = tuple(node.body)
         node.body = self._each(node.body)
         for handler in node.handlers:
             number = self._add(handler.body[0], "body", (handler,), self._why(None, handler.body))
             handler.body = self._suite(handler.body, number)
-        node.orelse, node.finalbody = self._each(node.orelse), self._each(node.finalbody)
+        node.orelse = self._otherwise(node.orelse, *tried)
+        node.finalbody = self._each(node.finalbody)
         return node
 
     visit_TryStar = visit_Try  # noqa: N815
@@ -224,12 +237,13 @@ class _Marking(ast.NodeTransformer):
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.BoolOp:
-        """Mark what is called only if what is in front of it does not decide."""
+        """Mark what is evaluated only if what is in front of it does not decide."""
         holds = isinstance(node.op, ast.And)
         first, *others = node.values
         values = [self.visit(first)]
         for each in others:
-            if any(isinstance(one, ast.Call) for one in ast.walk(each)):
+            # The outcomes of a condition are branches anyway; a call does something besides.
+            if node not in self._tests or any(isinstance(one, ast.Call) for one in ast.walk(each)):
                 values.append(self._arm(each, "operand", first, self._why(first, (), holds=holds)))
             else:
                 values.append(self.visit(each))
@@ -245,14 +259,22 @@ class _Marking(ast.NodeTransformer):
         return node
 
     def _followed_comprehension(self, node: Any) -> Any:
-        node.generators = [self.visit(each) for each in node.generators]
+        is_filtered = any(each.ifs for each in node.generators)
+        first = node.generators[0].iter
+        for each in node.generators:
+            each.iter = self.visit(each.iter)
+            each.ifs = [self._filter(test) for test in each.ifs]
         for name in ("key", "elt", "value"):
             item = getattr(node, name, None)
-            if item is not None:
-                is_called = any(isinstance(each, ast.Call) for each in ast.walk(item))
-                first = node.generators[0].iter
-                setattr(node, name, self._arm(item, "body", first) if is_called else self.visit(item))
+            if item is not None:  # What comes through a filter is executed; a key with its value.
+                is_known = is_filtered or name == "key"
+                setattr(node, name, self.visit(item) if is_known else self._arm(item, "body", first))
         return node
+
+    def _filter(self, test: ast.expr) -> ast.expr:
+        """Return the condition of a comprehension that notes both outcomes."""
+        arms = (ast.copy_location(ast.Constant(outcome), test) for outcome in (True, False))
+        return self.visit_IfExp(ast.copy_location(ast.IfExp(test, *arms), test))
 
     visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _followed_comprehension  # noqa: N815
 
@@ -278,7 +300,14 @@ class _Marking(ast.NodeTransformer):
         return len(found.branches) - 1
 
     def _why(self, test: ast.expr | None, suite: Sequence[ast.stmt], *, holds: bool = True) -> _Why:
-        return _Why(test, suite, holds=holds, defined=self._defined)
+        return _Why(test, suite, holds=holds, relied_on=self._relied_on)
+
+    def _otherwise(self, statements: list[ast.stmt], *deciding: ast.AST) -> list[ast.stmt]:
+        """Return the marked ``else`` of a loop or of ``try``, if there is one."""
+        if not statements:
+            return []
+        number = self._add(statements[0], "else", (deciding[0], *statements), self._why(None, statements))
+        return self._suite(statements, number)
 
     def _each(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         made = (self.visit(each) for each in statements)
@@ -328,15 +357,43 @@ def _has_docstring(body: Sequence[ast.stmt]) -> int:
     return int(is_text and isinstance(first.value.value, str))  # type: ignore[attr-defined]
 
 
+def _tests(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the conditions of statements and expressions, and those that they consist of."""
+    for node in ast.walk(tree):
+        waiting = [getattr(node, "test", None), *getattr(node, "ifs", ())]
+        while waiting:
+            test = waiting.pop()
+            if isinstance(test, (ast.BoolOp, ast.UnaryOp)):
+                yield test
+                waiting += test.values if isinstance(test, ast.BoolOp) else [test.operand]
+
+
+def _relied_on(tree: ast.Module, path: str) -> frozenset[str]:
+    """Return the names that a module has from the packages that are relied on, and binds in no other way."""
+    is_librarys = _IN_LIBRARY.search(path) is not None
+    found, others = set[str](), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            level, module = getattr(node, "level", 0), getattr(node, "module", None)
+            for each in node.names:
+                root = (module or each.name).partition(".")[0]
+                is_relied_on = is_librarys if level else root in _RELIED_ON
+                (found if is_relied_on else others).add(each.asname or each.name.partition(".")[0])
+        elif isinstance(node, (ast.ClassDef, *FUNCTIONS)):
+            others.add(node.name)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            others.add(node.id)
+    return frozenset(found - others)
+
+
 class _Why:
     """Why a branch may not be executed."""
 
     def __init__(
-        self, test: ast.expr | None, suite: Sequence[ast.stmt], *, holds: bool, defined: Set[str]
+        self, test: ast.expr | None, suite: Sequence[ast.stmt], *, holds: bool, relied_on: Set[str]
     ) -> None:
         self._suite = suite
-        self._defined = defined
-        """The names of functions that mean something else here than they seem to."""
+        self._relied_on = relied_on
         self._needed = [] if test is None else list(_needed(test, holds=holds))
 
     def excuse(self) -> str:
@@ -347,7 +404,7 @@ class _Why:
             return "it only says something"
         for leaf, wanted in self._needed:
             is_unequal = isinstance(leaf, ast.Compare) and isinstance(leaf.ops[0], (ast.NotEq, ast.NotIn))
-            if _asks_for_hardware(leaf, self._defined) and wanted is not is_unequal:
+            if _asks_for_hardware(leaf, self._relied_on) and wanted is not is_unequal:
                 return f"it needs what no run here has: {ast.unparse(leaf)}"
             if isinstance(leaf, ast.Attribute) and leaf.attr == _TRAINING and not wanted:
                 return "it is not executed in training"
@@ -367,15 +424,14 @@ def _is_there(leaf: ast.expr, *, wanted: bool) -> bool:
     return wanted and _CACHE.search(name) is not None
 
 
-def _asks_for_hardware(leaf: ast.expr, defined: Set[str]) -> bool:
+def _asks_for_hardware(leaf: ast.expr, relied_on: Set[str]) -> bool:
     """Tell whether a condition asks for what a run on a CPU does not have."""
     if isinstance(leaf, ast.Attribute):
         is_own = isinstance(leaf.value, ast.Name) and leaf.value.id == "self"
         return not is_own and leaf.attr.startswith("is_") and leaf.attr[len("is_") :] in _DEVICES
     if isinstance(leaf, ast.Call):
-        base, _, name = ast.unparse(leaf.func).rpartition(".")
-        is_foreign = base.partition(".")[0] == "torch" if base else name not in defined
-        return is_foreign and _ASKING.fullmatch(name) is not None
+        path = ast.unparse(leaf.func).split(".")
+        return path[0] in relied_on and _ASKING.fullmatch(path[-1]) is not None
     if not isinstance(leaf, ast.Compare):
         return False
     asked = leaf.left.attr if isinstance(leaf.left, ast.Attribute) else getattr(leaf.left, "id", "")

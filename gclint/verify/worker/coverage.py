@@ -131,7 +131,7 @@ def unreached(
 def _read_all(paths: Collection[str], text_of: Callable[[str], str]) -> Iterator[tuple[str, Marked]]:
     for path in sorted(paths):
         with suppress(OSError, RecursionError, SyntaxError, ValueError):
-            yield path, marked(text_of(path))
+            yield path, marked(text_of(path), path)
 
 
 def _executed(code: Marked, path: str, runs: Iterable[ClassResult], *, is_inside: bool) -> set[int]:

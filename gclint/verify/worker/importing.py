@@ -5,6 +5,7 @@ What is executed of them is noted: their branches, and the statements that a rep
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import linecache
@@ -195,6 +196,20 @@ def executed_places(numbers: Set[int]) -> Iterator[SourcePlace]:
     """Yield the watched statements among what was executed."""
     for each in _watchers:
         yield from (place for number, place in enumerate(each.places) if each.first - 1 - number in numbers)
+
+
+def outer_branches(numbers: Set[int]) -> Iterator[tuple[SourcePlace, bool]]:
+    """Yield where the branches are among what was executed, but for those within others of them.
+
+    With each comes whether it consists of statements of its own, and is no function.
+    """
+    for each in _watchers:
+        for number, branch in enumerate(each.marked.branches if each.marked is not None else ()):
+            around = each.marked.around[number] if each.marked is not None else None
+            if each.first + number in numbers and (around is None or each.first + around not in numbers):
+                _, *own = each.marked.nodes[number] if each.marked is not None else ()
+                is_own = branch.kind in ("body", "else") and any(isinstance(node, ast.stmt) for node in own)
+                yield SourcePlace(each.path, branch.line, branch.last), is_own
 
 
 def coverage(numbers: Set[int]) -> Iterator[Coverage]:

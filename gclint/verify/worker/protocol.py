@@ -180,6 +180,8 @@ class Failure:
     """The first operation that differs, if it was seen."""
     blocks: tuple[str, ...] = ()
     """The names of the blocks that it is about."""
+    step: int = 0
+    """The step in which an error is raised, counted from 0."""
 
     @property
     def text(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.fault import ENDLESS, NO_GRADIENT, NO_INPUT
-from gclint.verify.worker.examination.phrases import ORDINALS, described, names, plural
+from gclint.verify.worker.examination.phrases import ORDINALS, described, names, plural, without_package
 from gclint.verify.worker.examination.run import ENABLING
 from gclint.verify.worker.scenarios import AGAIN
 
@@ -55,13 +55,27 @@ def _switches(comparison: Comparison) -> Iterator[FailedCheck]:
 def _recomputation(comparison: Comparison) -> Iterator[FailedCheck]:
     if comparison.run.error is not None:
         return
+    generator = comparison.run.replay.generator
+    if generator is not None:
+        yield FailedCheck(
+            "recomputation",
+            "a checkpoint runs a generator function, so nothing is recomputed of it",
+            blocks=comparison.run.replay.generators,
+            places=(generator,),
+            cause=Cause.NOTHING_RECOMPUTED,
+        )
     run = {each.name: each for each in comparison.blocks if comparison.run.forward[each.name]}
     # A block that lost all its gradients cannot be recomputed, and another check reports it.
     left = [name for name in comparison.left if name not in comparison.deliberate]
-    if run and not comparison.recomputed and set(left) == set(run):
+    steps = comparison.steps_with(left)
+    kinds = dict.fromkeys(comparison.kinds[name].__name__ for name in left)
+    if comparison.is_partial(left):
+        in_steps = f"in the {' and '.join(ORDINALS[each] for each in steps[: len(ORDINALS)])} step"
+        only = in_steps if len(steps) < len(comparison.run.steps) else "after some of their runs"
+        text = f"stacked blocks are recomputed only {only}: {plural(len(left), kinds)}"
+    elif run and not comparison.recomputed and set(left) == set(run):
         text = "nothing is recomputed: checkpointing is enabled but does nothing"
     elif left:
-        kinds = dict.fromkeys(comparison.kinds[name].__name__ for name in left)
         text = f"stacked blocks are not recomputed: {plural(len(left), kinds)}"
     else:
         return
@@ -188,6 +202,15 @@ def _state(comparison: Comparison) -> Iterator[FailedCheck]:
             "state",
             f"attributes of modules differ from those without checkpointing: {names(different)}",
             about=tuple(different),
+        )
+    left_over = comparison.left_over
+    if left_over:
+        yield FailedCheck(
+            "state",
+            without_package(
+                f"the steps leave {names(left_over)} changed, and unchanged without checkpointing"
+            ),
+            about=left_over,
         )
 
 

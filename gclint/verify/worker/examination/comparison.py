@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
@@ -30,6 +30,7 @@ from gclint.verify.worker.examination.inspection.inspector import Checkpointed, 
 from gclint.verify.worker.examination.inspection.tape import Event
 from gclint.verify.worker.examination.run import Key, Noise, Run, gradients
 from gclint.verify.worker.examination.tensors import OWN
+from gclint.verify.worker.importing import coverage, outer_branches
 from gclint.verify.worker.protocol import SourcePlace
 
 ENOUGH = 0.7
@@ -85,6 +86,8 @@ class Comparison:
     """The inspection of the run, if there was one."""
     plain: Event | None = None
     """The first forward pass of the reference, if it was inspected."""
+    is_shown: bool = True
+    """Whether the inspected run fails as well, in which nothing that was computed is ever deleted."""
     _agreements: dict[int, dict[str, Agreement]] = field(default_factory=dict, init=False, compare=False)
 
     @cached_property
@@ -128,6 +131,16 @@ class Comparison:
         cuts = [only_cut(first, again) for first, again in runs if again is not None]
         found = (only_unrecorded(self.plain, again) for _, again in runs if again is not None)
         return only_cut(self.plain, self.inspection.forward) or next(filter(None, (*cuts, *found)), None)
+
+    @cached_property
+    def only_with(self) -> tuple[tuple[SourcePlace, bool], ...]:
+        """The branches that only the run with checkpointing has executed, and whether they are statements."""
+        return tuple(outer_branches(self.run.executed - self.reference.executed))
+
+    @cached_property
+    def only_without(self) -> tuple[tuple[SourcePlace, bool], ...]:
+        """The branches that only the reference has executed, and whether they are statements."""
+        return tuple(outer_branches(self.reference.executed - self.run.executed))
 
     @property
     def checkpoints(self) -> tuple[Checkpointed, ...]:
@@ -204,6 +217,24 @@ class Comparison:
         """Whether enough gradients could be compared to judge the run."""
         return not self.has(0) or self.compared >= ENOUGH * len(self.agreements(0))
 
+    def is_partial(self, names: Collection[str]) -> bool:
+        """Return whether any of some blocks ran again at all."""
+        return any(self.run.backward[name] > self.reference.backward[name] for name in names)
+
+    def steps_with(self, names: Collection[str]) -> tuple[int, ...]:
+        """Return the steps in whose backward passes any of some blocks ran."""
+        return tuple(number for number, each in enumerate(self.run.steps) if not each.again.isdisjoint(names))
+
+    @cached_property
+    def unreached(self) -> tuple[SourcePlace, ...]:
+        """The branches that the run has not executed, of functions that it has."""
+        return tuple(
+            SourcePlace(each.path, branch.line, branch.last)
+            for each in coverage(self.run.executed)
+            if not each.is_inside
+            for branch in each.missed
+        )
+
     @property
     def is_idle(self) -> bool:
         """Whether nothing at all was recomputed, neither a block nor what else was checkpointed."""
@@ -253,6 +284,11 @@ class Comparison:
             if ("attribute", name) not in {*self.unstable, *self.noise}
             and not same(expected.get(name), found.get(name))
         )
+
+    @cached_property
+    def left_over(self) -> tuple[str, ...]:
+        """The variables and attributes of classes that only this run leaves otherwise than it found them."""
+        return tuple(sorted(self.run.shared - self.reference.shared))
 
     def agreements(self, step: int) -> dict[str, Agreement]:
         """Return the result of comparing each parameter's gradient in a step, if it has one."""

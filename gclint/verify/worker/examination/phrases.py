@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from itertools import islice
 from pathlib import PurePath
@@ -11,6 +12,7 @@ from gclint.verify.worker.protocol import SourcePlace
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _MANY = 3
+_PACKAGE = re.compile(r"\bgclint_[0-9a-f]{12}\.")
 
 
 def names(all_of_them: Collection[str]) -> str:
@@ -33,6 +35,11 @@ def described(fault: Fault) -> str:
     """Return the class of an error and the first sentence of its message."""
     first = fault.message.strip().partition("\n")[0].partition(". ")[0].partition(" (or ")[0]
     return f"{fault.kind}: {first}".rstrip(":. ")
+
+
+def without_package(text: str) -> str:
+    """Return a text without the name of the package that gclint makes of a folder, for its imports."""
+    return _PACKAGE.sub("", text)
 
 
 def capitalised(text: str) -> str:

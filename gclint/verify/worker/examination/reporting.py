@@ -30,6 +30,7 @@ _POSSIBLE_CAUSES = (
     *switching.SWITCHES,
     *passing.CACHES,
     *passing.RECORDED,
+    *passing.MESSAGES,
     *recomputing.CLOSURES,
     *switching.EMBEDDINGS,
     *recomputing.DETACHED,
@@ -93,6 +94,7 @@ def _failure(comparison: Comparison, failed_checks: Sequence[FailedCheck], expla
         " ".join(each for each in (text, _hard_coded(comparison)) if each),
         explanation.difference,
         blocks=tuple(sorted(blocks)),
+        step=0 if comparison.run.error is None else len(comparison.run.steps),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -255,7 +255,9 @@ class ClassResultBuilder:
         if tiny_model.scenario not in self._recipes:
             self._recipes[tiny_model.scenario] = recipe(tiny_model)
 
-    def compared(self, comparison: Comparison) -> None:
+    def compared(
+        self, comparison: Comparison, why: Callable[[Comparison], Inconclusive] | None = None
+    ) -> None:
         """Record how much of a run could be compared; if it is too little, the class has not passed."""
         if not comparison.has(0):
             return
@@ -263,7 +265,7 @@ class ClassResultBuilder:
         if is_whole:
             self._take_least(comparison)
         if not comparison.is_meaningful:
-            self.inconclusive = self.inconclusive or not_compared(comparison)
+            self.inconclusive = self.inconclusive or (why or not_compared)(comparison)
         self._be(idle=comparison.is_idle)
 
     def _be(self, *, idle: bool | None) -> None:

@@ -25,6 +25,8 @@ REQUIRING = "enable_input_require_grads()"
 """The stage in which the embeddings' output is made to require grad."""
 ENABLING = "enabling checkpointing"
 """The stage in which a model may report that it has nothing to recompute."""
+BACKWARD = "the backward pass"
+"""The stage in which gradients are computed; that of a later step says so behind it."""
 _CACHED = replace(scenario_named("default"), use_cache=True, steps=1)
 
 
@@ -81,6 +83,8 @@ class TrainingStep:
     """Bytes that checkpoints hold in addition to what autograd saves."""
     requiring_grad: frozenset[str] = frozenset()
     """The names of the outputs that require grad."""
+    again: frozenset[str] = frozenset()
+    """The names of the blocks that ran in its backward pass."""
 
     @cached_property
     def trained(self) -> frozenset[str]:
@@ -112,6 +116,8 @@ class Run:
     """Parameters and buffers afterwards."""
     attributes: dict[str, Any] = field(default_factory=dict)
     """Attributes of modules that the steps have set."""
+    shared: frozenset[str] = frozenset()
+    """The variables and the attributes of classes that the steps leave changed."""
     still_off: tuple[str, ...] = ()
     """The modules whose flag stayed disabled when checkpointing was enabled."""
     set_to_off: frozenset[str] = frozenset()

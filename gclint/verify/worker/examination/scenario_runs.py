@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gclint.verify.worker.cause import Cause
@@ -11,8 +11,10 @@ from gclint.verify.worker.ending import FOREIGN
 from gclint.verify.worker.examination.block_calls import file_of
 from gclint.verify.worker.examination.checks import CHECKS, FROZEN, VALUES
 from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
+from gclint.verify.worker.examination.explaining.explanation import first_operation
 from gclint.verify.worker.examination.explaining.switching import failure_of_hook
 from gclint.verify.worker.examination.fault import ENDLESS, Fault
+from gclint.verify.worker.examination.inspection.difference import first_difference
 from gclint.verify.worker.examination.model_under_test import ModelUnderTest
 from gclint.verify.worker.examination.observers import has_experts
 from gclint.verify.worker.examination.phrases import described, names
@@ -41,6 +43,8 @@ _NUMBERS = frozenset(
 """The checks that compare what may differ between plain runs: numbers, and what was counted or timed."""
 _WATCHED = frozenset(("recomputation", "double recomputation", "saved bytes", "cache", VALUES))
 """The checks of what only an observer sees."""
+_BESIDE = _WATCHED | {"state"}
+"""These, and that of what is left behind, in which an inspection may leave what it holds."""
 _REFERENCE = "reference"
 """The category of models that cannot be judged, since they do not work without checkpointing either."""
 _OF_EMBEDDINGS = frozenset((Cause.HOOK, Cause.LEAF, Cause.NO_INPUT_GRADIENT))
@@ -122,7 +126,7 @@ class ScenarioRuns:
         source = file_of(kinds[""])
         self._comparison = Comparison(reference, again, blocks, kinds, source, unstable, lone=lone)
         if not self._comparison.is_meaningful:
-            return not_compared(self._comparison)
+            return self._not_compared(self._comparison)
         if unstable:
             which = names(sorted(name for _, name in unstable))
             self._builder.notes.append(
@@ -137,6 +141,27 @@ class ScenarioRuns:
                 "modules in other threads"
             )
         return None
+
+    def _not_compared(self, comparison: Comparison) -> Inconclusive:
+        """Return why too few gradients could be compared, with the line where two plain runs differ first."""
+        found = not_compared(comparison)
+        if not comparison.changing:
+            return found
+        plain = replace(comparison.reference.conditions, inspected=True)
+        one, other = (
+            self._runner.run(each, comparison.reference.scales).inspection
+            for each in (plain, replace(plain, finds_blocks=False))
+        )
+        if one is None or other is None:
+            return found
+        origin = first_difference(one.forward, other.forward)
+        where = (
+            "they do not while both are inspected, so they depend on who watches, such as on how deep the "
+            "stack is"
+            if origin is None
+            else first_operation(origin, "the second", "the first")
+        )
+        return replace(found, reason=f"{found.reason}; {where}")
 
     def _otherwise(self, scenario: Scenario, failed: Run, tiny_model: TinyModel, note: str) -> Run:
         """Return the run of a scenario with another tiny model, or ``failed`` if that fails, too."""
@@ -257,18 +282,20 @@ class ScenarioRuns:
         if failed_checks and scenario.reference is not None:
             failed_checks = self._confirmed(comparison, scenario, failed_checks)
         if any(each.check not in _WATCHED for each in failed_checks):
-            failed_checks = self._without_watching(comparison, scenario, failed_checks)
-        inspected = self._inspected(comparison, scenario) if failed_checks else comparison
+            comparison, failed_checks = self._without_watching(comparison, scenario, failed_checks)
+        inspected = self._inspected(comparison, scenario, failed_checks) if failed_checks else comparison
         if inspected.divergent is None:
             # Another kernel rounds differently, or writes to memory that is not read.
             failed_checks = [each for each in failed_checks if each.check != VALUES]
         if failed_checks and is_reported:
             self._builder.judge(inspected, failed_checks, self._under_test.tiny_model)
         self._builder.verdicts.append(verdict(inspected, failed_checks))
-        self._builder.compared(comparison)
+        self._builder.compared(comparison, self._not_compared)
         return comparison
 
-    def _inspected(self, comparison: Comparison, scenario: Scenario) -> Comparison:
+    def _inspected(
+        self, comparison: Comparison, scenario: Scenario, failed_checks: Sequence[FailedCheck]
+    ) -> Comparison:
         """Return the comparison with inspections of both runs; what killed its process is not repeated."""
         if comparison.run.error is not None and comparison.run.error.is_death:
             return comparison
@@ -280,21 +307,25 @@ class ScenarioRuns:
             conditions = replace(comparison.reference.conditions, inspected=True, finds_blocks=False)
             self._inspected_plain[scenario] = self._runner.run(conditions, comparison.reference.scales)
         plain = self._inspected_plain[scenario].inspection
+        failed = {each.check for each in _failed_checks(replace(comparison, run=run), scenario)}
         return replace(
-            comparison, inspection=run.inspection, plain=plain.forward if plain is not None else None
+            comparison,
+            inspection=run.inspection,
+            plain=plain.forward if plain is not None else None,
+            is_shown=not failed <= _BESIDE or all(each.check in _BESIDE for each in failed_checks),
         )
 
     def _without_watching(
         self, comparison: Comparison, scenario: Scenario, failed_checks: list[FailedCheck]
-    ) -> list[FailedCheck]:
-        """Return what is also wrong if nothing watches the model, which may notice that.
+    ) -> tuple[Comparison, list[FailedCheck]]:
+        """Return what is also wrong if nothing watches the model, which may notice that, with that run's end.
 
         What only an observer sees, such as how often a block runs, cannot be seen without; and what dies
         without one shows nothing.
         """
         error = comparison.run.error
         if error is not None and (error.is_death or error.kind == ENDLESS):
-            return failed_checks
+            return comparison, failed_checks
         reference, run = (
             self._runner.run(
                 replace(each.conditions, bare=True, traced=False, finds_blocks=False), each.scales
@@ -302,11 +333,17 @@ class ScenarioRuns:
             for each in (comparison.reference, comparison.run)
         )
         if any(each.error is not None and each.error.is_death for each in (reference, run)):
-            return failed_checks
+            return comparison, failed_checks
         bare = replace(comparison, reference=reference, run=run)
-        found = {each.check for each in _failed_checks(bare, scenario)} if reference.error is None else set()
+        found_bare = _failed_checks(bare, scenario) if reference.error is None else []
+        found = {each.check for each in found_bare}
         if not found <= _WATCHED.union(each.check for each in failed_checks):
-            return failed_checks  # It fails there, too, and only in another way.
+            # It fails there, too, and in another way, such as by an error of which hooks keep autograd.
+            ended = replace(comparison.run, error=run.error, stage=run.stage, steps=run.steps)
+            return replace(comparison, run=ended), [
+                *(each for each in found_bare if each.check not in _WATCHED),
+                *(each for each in failed_checks if each.check in _WATCHED),
+            ]
         kept = [each for each in failed_checks if each.check in found or each.check in _WATCHED]
         if len(kept) < len(failed_checks):
             # What watches the model has changed the tensors that are recomputed as well.
@@ -316,7 +353,7 @@ class ScenarioRuns:
                 f"not reported, since it is so only while gclint watches the model: {', '.join(lost)} "
                 f"({comparison.run.mode})"
             )
-        return kept
+        return comparison, kept
 
     def _confirmed(
         self, comparison: Comparison, scenario: Scenario, failed_checks: list[FailedCheck]

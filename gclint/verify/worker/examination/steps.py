@@ -16,10 +16,11 @@ from gclint.verify.worker.examination.blocks import Block, BlockFinder
 from gclint.verify.worker.examination.fault import NoGradient, fault_of
 from gclint.verify.worker.examination.inspection.checkpoints import Checkpoints, Replays
 from gclint.verify.worker.examination.inspection.inspector import Inspector
+from gclint.verify.worker.examination.inspection.readable import SharedState
 from gclint.verify.worker.examination.model_under_test import ModelUnderTest, seed, seed_in_turn
 from gclint.verify.worker.examination.observers import Clock, Phases, RecomputeNoise, SavedBytes, use_experts
 from gclint.verify.worker.examination.phrases import of_step
-from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Conditions, Run, TrainingStep
+from gclint.verify.worker.examination.run import BACKWARD, ENABLING, REQUIRING, Conditions, Run, TrainingStep
 from gclint.verify.worker.examination.state import ModuleAttributes, SideEffects, Snapshot, Values, comparable
 from gclint.verify.worker.examination.tensors import OWN, DoublePrecision, continued, outputs_of, total_loss
 from gclint.verify.worker.importing import all_executed, watch_blocks
@@ -125,11 +126,12 @@ class Steps:
         if conditions.evaluated:
             self._evaluate()
             return
-        attributes, values = ModuleAttributes(under_test.model), Values(under_test.model)
+        model = under_test.model
+        attributes, values, shared = ModuleAttributes(model), Values(model), SharedState(model)
         with self._inspector or nullcontext():
             for number in range(scenario.steps):
                 self._step(number)
-        run.values = values.changes()
+        run.values, run.shared = values.changes(), shared.changes()
         run.attributes = {name: comparable(value) for name, value in attributes.changes().items()}
         if conditions.mode != "plain":
             run.stage = "disabling checkpointing"
@@ -184,7 +186,7 @@ class Steps:
                 if not is_plain:
                     snapshot = Snapshot(under_test.model, *self._passed())
                     self._keep(run)
-                self._begin(f"the backward pass{which}")
+                self._begin(f"{BACKWARD}{which}")
                 phases.backward = True
                 with clock:
                     loss.backward()
@@ -199,7 +201,8 @@ class Steps:
                 run.replay = replays.replay
         is_measured = conditions.measured and not conditions.bare and not phases.is_threaded
         gradients = under_test.take_gradients()
-        run.steps.append(_seen(loss, outputs, gradients, saved if is_measured else None, clock))
+        again = frozenset(phases.runs[True])
+        run.steps.append(_seen(loss, outputs, gradients, saved if is_measured else None, clock, again))
         if finder is not None:
             run.blocks = finder.blocks(run.steps[0].trained)
             run.stacked, run.uncounted = finder.stacked, finder.uncounted
@@ -253,6 +256,7 @@ def _seen(
     gradients: dict[str, Tensor | None],
     saved: SavedBytes | None,
     clock: Clock,
+    again: frozenset[str],
 ) -> TrainingStep:
     own = outputs.get(OWN)
     return TrainingStep(
@@ -265,6 +269,7 @@ def _seen(
         clock.peak_bytes,
         0 if saved is None else saved.held,
         frozenset(name for name, each in outputs.items() if each.requires_grad),
+        again,
     )
 
 

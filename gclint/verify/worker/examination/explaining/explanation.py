@@ -10,7 +10,7 @@ from gclint.verify.worker.examination.block_calls import BlockCall
 from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.inspection.difference import FirstDifference
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
-from gclint.verify.worker.examination.inspection.tape import Event, Input, is_in_place
+from gclint.verify.worker.examination.inspection.tape import Event, Input
 from gclint.verify.worker.examination.phrases import line
 from gclint.verify.worker.protocol import Divergence, SourcePlace
 
@@ -126,8 +126,6 @@ def _line(stack: Sequence[SourcePlace]) -> str:
 def writers(event: Event, position: str) -> Iterable[SourcePlace]:
     """Yield the lines that change an argument of a checkpoint in place."""
     for each in event.events:
-        if any(given.source == "argument" and given.held == position for given in each.inputs[:1]) and (
-            is_in_place(each.name)
-        ):
+        if position in each.written:
             yield from each.stack[:1]
         yield from writers(each, position)

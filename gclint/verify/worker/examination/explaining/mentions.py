@@ -19,6 +19,9 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _MANGLED = re.compile(r"^_[^_]\w*?(?=__)")
 """What Python puts before the name of an attribute that begins with two underscores."""
 
+_BROAD = ("Exception", "BaseException", "RuntimeError")
+"""The exceptions as which one of torch's own can be caught."""
+
 ON_LINE, IN_FUNCTION, IN_CALLED, ELSEWHERE = 1, 2, 3, 4
 
 
@@ -47,6 +50,48 @@ def code_at(place: SourcePlace) -> str:
     """Return the text of a line without its indentation; empty if it cannot be read."""
     lines = source_lines(place.path)
     return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
+
+
+def called_at(place: SourcePlace) -> frozenset[str]:
+    """Return the names of the functions that are called on some lines."""
+    called = (
+        each.func
+        for each in ast.walk(tree_of(place.path))
+        if isinstance(each, ast.Call) and place.line <= each.lineno <= place.end_line
+    )
+    return frozenset(str(getattr(each, "attr", getattr(each, "id", ""))) for each in called)
+
+
+def handler_of(place: SourcePlace) -> SourcePlace | None:
+    """Return the innermost handler of any exception around a line."""
+    handlers = [
+        handler.lineno
+        for node in ast.walk(tree_of(place.path))
+        if isinstance(node, ast.Try) and node.body[0].lineno <= place.line <= (node.body[-1].end_lineno or 0)
+        for handler in node.handlers
+        if handler.type is None or ast.unparse(handler.type) in _BROAD
+    ]
+    return SourcePlace(place.path, max(handlers), max(handlers)) if handlers else None
+
+
+def condition_of(place: SourcePlace) -> str:
+    """Return the innermost condition on which it depends whether a line is reached, or nothing."""
+    nodes = list(ast.walk(tree_of(place.path)))
+    around = [
+        (part[0].lineno, ast.unparse(node.test))
+        for node in nodes
+        if isinstance(node, ast.If)
+        for part in (node.body, node.orelse)
+        if part and part[0].lineno <= place.line <= (part[-1].end_lineno or 0)
+    ]
+    condition = max(around, default=(0, ""))[1]
+    computed = [
+        (node.lineno, ast.unparse(node.value))
+        for node in nodes
+        if isinstance(node, ast.Assign) and node.lineno < place.line
+        if [ast.unparse(each) for each in node.targets] == [condition]
+    ]
+    return max(computed, default=(0, condition))[1]
 
 
 def _around(place: SourcePlace) -> tuple[int, int]:

@@ -21,8 +21,26 @@ from gclint.verify.worker.examination.explaining.explanation import (
 )
 from gclint.verify.worker.examination.explaining.state_changes import left_behind, nearest, stack_of
 from gclint.verify.worker.examination.fault import NO_INPUT
+from gclint.verify.worker.examination.inspection.inspector import AS_TUPLE
 from gclint.verify.worker.examination.phrases import line, names
 
+_MESSAGES = {
+    "CheckpointFunction is a view and is being modified inplace": (
+        Cause.CHANGED_OUTPUT,
+        "What a reentrant checkpoint returns is changed in place although it is a view. Change a copy.",
+    ),
+    "only supported when use_reentrant=False": (
+        Cause.ARGUMENTS,
+        "The model gives its checkpoints a setting that reentrant checkpointing does not have. Train with "
+        "`use_reentrant=False`, or leave the setting out.",
+    ),
+    "Unexpected keyword arguments:": (
+        Cause.ARGUMENTS,
+        "The model passes its checkpoints arguments by keyword, which reentrant checkpointing does not take. "
+        "Pass them by position.",
+    ),
+}
+"""What errors of torch's own mean, by parts of their messages."""
 _DEATHS = frozenset(("time limit", "memory limit", "crash"))
 _LOST = (
     "second time",
@@ -175,6 +193,18 @@ def _hidden(call: BlockCall) -> set[int]:
     return {*call.keyword.values(), *(each for inner in call.contained.values() for each in inner)}
 
 
+def _unseen_activation(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    return None if _is_other_error(failed_checks) else _keyword_activation(comparison, failed_checks)
+
+
+def _is_other_error(failed_checks: Sequence[FailedCheck]) -> bool:
+    """Return whether there is an error that a lost gradient cannot cause."""
+    return any(
+        "error" in (each.check, each.kind) and not any(sign in each.message for sign in _LOST)
+        for each in failed_checks
+    )
+
+
 def _captured_activation(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     seen = [each for each in comparison.checkpoints if each.is_reentrant and each.captured]
     if not seen or not any(sign in each.message for each in failed_checks for sign in _LOST):
@@ -197,7 +227,9 @@ def _hidden_output(comparison: Comparison, failed_checks: Sequence[FailedCheck])
     seen = [
         each
         for each in comparison.checkpoints
-        if each.is_reentrant and each.returned_in and each.has_gradient
+        if each.is_reentrant
+        and each.returned_in
+        and (AS_TUPLE in each.returned_in if _is_other_error(failed_checks) else each.has_gradient)
     ]
     if not seen:
         return None
@@ -245,12 +277,24 @@ def _no_input_grads(comparison: Comparison, failed_checks: Sequence[FailedCheck]
     )
 
 
+def _by_message(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    fault = comparison.run.error
+    known = [each for part, each in _MESSAGES.items() if fault is not None and part in fault.message]
+    if fault is None or not known:
+        return None
+    place = fault.place_in(comparison.source)
+    cause, text = known[0]
+    shown = f" See {line(place)}." if place else ""
+    return Diagnosis(cause, f"{text}{shown}", (place,) if place else ())
+
+
 def _no_gradient_at_first(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     if comparison.run.calls and not comparison.run.calls[0].has_gradient:
         return _no_input_grads(comparison, failed_checks)
     return None
 
 
+MESSAGES = (PossibleCause(frozenset(("error", "frozen base")), _by_message),)
 RECORDED = (PossibleCause(GRADIENTS, _recorded_output),)
 CACHES = (
     PossibleCause(VALUES | {"cache"}, _positional_cache),
@@ -265,7 +309,7 @@ LOST = (
 )
 DICTIONARIES = (PossibleCause(SIDE_EFFECTS, _shared_dictionary),)
 UNSEEN = (
-    PossibleCause(GRADIENTS | FROZEN, _keyword_activation),
+    PossibleCause(GRADIENTS | FROZEN, _unseen_activation),
     PossibleCause(GRADIENTS | FROZEN, _no_gradient_at_first),
     PossibleCause(GRADIENTS | FROZEN, _no_input_grads),
 )

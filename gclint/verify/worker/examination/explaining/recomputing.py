@@ -20,7 +20,13 @@ from gclint.verify.worker.examination.explaining.explanation import (
     places,
     writers,
 )
-from gclint.verify.worker.examination.explaining.mentions import ON_LINE, code_at
+from gclint.verify.worker.examination.explaining.mentions import (
+    IN_CALLED,
+    ON_LINE,
+    code_at,
+    handler_of,
+    nearness,
+)
 from gclint.verify.worker.examination.explaining.state_changes import (
     CAUSES,
     described_change,
@@ -33,14 +39,24 @@ from gclint.verify.worker.examination.explaining.state_changes import (
 from gclint.verify.worker.examination.inspection.difference import CUTS, FirstDifference
 from gclint.verify.worker.examination.inspection.inspector import Checkpointed
 from gclint.verify.worker.examination.inspection.readable import TORCH
-from gclint.verify.worker.examination.inspection.tape import events_within
-from gclint.verify.worker.examination.phrases import capitalised, line, names
+from gclint.verify.worker.examination.inspection.tape import IDENTITY, events_within
+from gclint.verify.worker.examination.phrases import capitalised, line, names, without_package
 from gclint.verify.worker.protocol import SourcePlace
 
+_MOST_BRANCHES = 3
 _NO_GRAPH = "does not require grad"
-_LEFT = (
+_UNCOMPARED = {
+    "the variables of its callers": ("_getframe", "currentframe"),
+    "files": ("open", "read_text", "read_bytes"),
+    "the time": ("perf_counter", "monotonic", "time_ns"),
+}
+"""What a recomputation may read that is not compared, with the words by which code does so."""
+_COMPARED = (
     "What was compared is the same{but}: attributes of modules, arguments, variables of the model's code, "
-    "the environment, random numbers. What is left is variables of other packages, contexts and modes around "
+    "the environment, random numbers. "
+)
+_LEFT = (
+    "What is left is variables of other packages, contexts and modes around "
     "the loop, the caller, which tensor object it is, files, settings of Python, the time, and whether a "
     "backward pass runs. "
 )
@@ -124,6 +140,28 @@ def _changed_argument(comparison: Comparison, failed_checks: Sequence[FailedChec
     return None
 
 
+def _caught(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    """Return the exception that is caught, if it ends a block, or is torch's own."""
+    for each in comparison.checkpoints:
+        if each.stopped_at:
+            place = next(filter(None, map(handler_of, each.stopped_at)), each.stopped_at[0])
+            return Diagnosis(
+                Cause.CAUGHT,
+                f"Torch ends a recomputation by an exception once it has all that it needs, and the code at "
+                f"{line(place)} catches it and goes on. Catch only the exceptions that are meant.",
+                (place,),
+            )
+        if each.is_reentrant and not each.first.is_complete and comparison.run.error is None:
+            return Diagnosis(
+                Cause.CAUGHT,
+                f"The code that {checkpoint_at(each)} runs ends with an exception, which the model catches: "
+                "reentrant checkpointing gives a graph only to what is returned. Return what the exception "
+                "holds, or train with `use_reentrant=False`.",
+                places([each]),
+            )
+    return None
+
+
 def _gradient_mode(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     fault = comparison.run.error
     if fault is not None and any(
@@ -138,6 +176,8 @@ def _gradient_mode(comparison: Comparison, failed_checks: Sequence[FailedCheck])
                 (place,),
             )
     for origin in _all_origins(comparison):
+        if origin is comparison.forward_origin and origin.question == IDENTITY:
+            continue
         if origin.question and not _is_beside(comparison, origin):
             return _explained(
                 Cause.GRADIENT_MODE,
@@ -153,11 +193,14 @@ def _gradient_mode(comparison: Comparison, failed_checks: Sequence[FailedCheck])
 
 def _is_beside(comparison: Comparison, origin: FirstDifference) -> bool:
     """Return whether the line that first differs does not ask, but reads what has changed."""
-    return origin.question_stack[:1] != origin.stack[:1] and any(
+    if origin.stack and origin.stack[0] in origin.question_stack:
+        return False
+    farthest = IN_CALLED if origin.is_asked_elsewhere else ON_LINE
+    return any(
         not change.is_cache
         for each, other in _divergent(comparison)
         if other is origin
-        for change in nearest(each, origin, stack_of(comparison, origin), ON_LINE)
+        for change in nearest(each, origin, stack_of(comparison, origin), farthest)
     )
 
 
@@ -166,7 +209,7 @@ def _changed_state(comparison: Comparison, failed_checks: Sequence[FailedCheck])
     for each, origin in _suspects(comparison):
         changed = nearest(each, origin, stack_of(comparison, origin) or each.lines)
         if changed:
-            text, lines = described_change(comparison, each, changed)
+            text, lines = described_change(each, changed)
             first = changed[0]
             cause = Cause.RANDOM_NUMBERS if first.name == TORCH else CAUSES[first.holder]
             return _explained(cause, origin, text, each, lines)
@@ -174,17 +217,21 @@ def _changed_state(comparison: Comparison, failed_checks: Sequence[FailedCheck])
 
 
 def _trained_otherwise(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
-    """Return the weights with a wrong gradient that have other hooks or are trained, but the same values."""
+    """Return the weights with a wrong gradient that have other hooks or are trained, but the same values.
+
+    Or return the context in which a gradient was computed otherwise.
+    """
     wrong = {name for each in failed_checks for name in each.parameters}
     for each in comparison.checkpoints if comparison.divergent is None else ():
         changed = [
             change
             for change in each.changes
-            if change.holder == "weight" and change.before_key == change.now_key and change.place in wrong
-        ]
+            if (change.holder == "weight" and change.before_key == change.now_key and change.place in wrong)
+            or change.holder == "context"
+        ][:1]
         if changed:
-            text, lines = described_change(comparison, each, changed)
-            return _explained(Cause.STATE, None, text, each, lines)
+            text, lines = described_change(each, changed)
+            return _explained(CAUSES[changed[0].holder], None, text, each, lines)
     return None
 
 
@@ -232,8 +279,10 @@ def _detached(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> D
     for each in again:
         changed = nearest(each, None, cut.stack)
         if changed:
-            text, lines = described_change(comparison, each, changed)
+            text, lines = described_change(each, changed)
             return _explained(CAUSES[changed[0].holder], None, text, each, lines)
+    if cut.name in CUTS and not any(_is_in(cut.stack[0], each) for each, _ in comparison.only_with):
+        return None  # The plain run may do so, too.
     is_recorded = cut.takes_graph and not cut.has_graph and cut.name not in CUTS
     what = "records no gradient" if is_recorded else "detaches a tensor from its graph"
     return Diagnosis(
@@ -242,6 +291,10 @@ def _detached(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> D
         "Let the gradient through.",
         cut.stack[:1],
     )
+
+
+def _is_in(place: SourcePlace, lines: SourcePlace) -> bool:
+    return place.path == lines.path and lines.line <= place.line <= lines.end_line
 
 
 def _swapped(origin: FirstDifference) -> str:
@@ -259,15 +312,37 @@ def _left_behind(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -
     changed = left_behind(comparison, failed_checks)
     if not changed:
         return None
-    lines = tuple(dict.fromkeys(each.place for each in setters(comparison, changed)))
+    lines = tuple(dict.fromkeys(each.place for each in setters(changed)))
+    read = without_package(names(named(changed)))
     shown = f" at {' and '.join(map(line, lines))}" if lines else ""
     return Diagnosis(
         CAUSES[changed[0].holder],
-        f"The checkpointed code reads {names(named(changed))} and changes it{shown}, and the recomputation "
-        "changes it again, so the next step begins with another value. Pass it as an argument, or change it "
-        "outside the checkpointed code.",
+        f"The checkpointed code reads {read} and changes it{shown}, and the recomputation changes it again, "
+        "so the next step begins with another value. Pass it as an argument, or change it outside the "
+        "checkpointed code.",
         lines,
     )
+
+
+def _detour(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
+    """Return where a recomputation comes to the same values in another way, so that gradients may differ."""
+    if comparison.divergent is not None or not comparison.is_shown:
+        return None
+    for each in comparison.checkpoints:
+        if each.origin is not None and each.origin.what in ("path", "module"):
+            changed = nearest(each, each.origin, stack_of(comparison, each.origin))
+            if changed:
+                text, lines = described_change(each, changed)
+                return _explained(CAUSES[changed[0].holder], each.origin, text, each, lines)
+            return _explained(
+                Cause.DISAGREEMENT,
+                each.origin,
+                "The recomputation comes to the values of the forward pass in another way, so gradients flow "
+                "otherwise. Let both run the same operations",
+                each,
+                stack_of(comparison, each.origin)[:1],
+            )
+    return None
 
 
 def _unknown(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
@@ -276,11 +351,20 @@ def _unknown(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Di
             Cause.DISAGREEMENT,
             origin,
             f"The code that {checkpoint_at(each)} runs again differs from the forward pass; the cause is "
-            f"not known. {_LEFT.format(but=_meanwhile(each))}{_compare(origin.stack)}",
+            f"not known. {_COMPARED.format(but=_meanwhile(each))}"
+            f"{_uncompared(stack_of(comparison, origin))}{_branches(comparison)}{_compare(origin.stack)}",
             each,
             origin.stack[:1],
         )
-    rounded = [each.origin for each in comparison.checkpoints if each.origin is not None]
+    if not comparison.is_shown:
+        return Diagnosis(
+            Cause.DISAGREEMENT,
+            "It fails only while nothing else holds what the model computes: with all of it held, the same "
+            "run is right. Something is read by a weak reference, by `id()`, or when an object is deleted; "
+            "let the code hold what it reads.",
+        )
+    origins = [each.origin for each in comparison.checkpoints if each.origin is not None]
+    rounded = [each for each in origins if each.what not in ("path", "module")]
     if rounded:
         return Diagnosis(
             Cause.DISAGREEMENT,
@@ -292,7 +376,7 @@ def _unknown(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Di
         return Diagnosis(
             Cause.DISAGREEMENT,
             "The recomputation differs from the forward pass: something that it depends on has changed, but "
-            "it is not known what.",
+            f"it is not known what. {_branches(comparison)}".rstrip(),
         )
     is_same = (
         comparison.plain is not None and comparison.forward_origin is None and comparison.run.error is None
@@ -301,11 +385,36 @@ def _unknown(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Di
         return _alike(comparison, {each.check for each in failed_checks})
     stack = stack_of(comparison, None)
     shown = f" It fails at {line(stack[0])}: `{code_at(stack[0])}`." if stack else ""
-    return Diagnosis(Cause.DISAGREEMENT, f"The cause is not known.{shown}", stack)
+    text = f"The cause is not known.{shown} {_branches(comparison)}".rstrip()
+    return Diagnosis(Cause.DISAGREEMENT, text, stack)
+
+
+def _uncompared(stack: Sequence[SourcePlace]) -> str:
+    """Return what may have changed that is not compared: what the code there names, or all of it."""
+    named = [
+        (word, what)
+        for what, words in _UNCOMPARED.items()
+        for word in words
+        if nearness((word,), stack) <= IN_CALLED
+    ]
+    if not named:
+        return _LEFT
+    shown = " and ".join(f"`{word}`, so it may read {what}" for word, what in named)
+    return f"What runs there names {shown}, which is not compared. "
+
+
+def _branches(comparison: Comparison) -> str:
+    """Return sentences about what runs in only one of the modes."""
+    modes = (("with", comparison.only_with), ("without", comparison.only_without))
+    found = [(place, how) for how, branches in modes for place, is_own in branches if is_own]
+    return "".join(
+        f"`{code_at(place)}` at {line(place)} runs only {how} checkpointing. "
+        for place, how in found[:_MOST_BRANCHES]
+    )
 
 
 def _meanwhile(each: Checkpointed) -> str:
-    changed = names(named(change for change in each.changes if change.holder in CAUSES))
+    changed = without_package(names(named(change for change in each.changes if change.holder in CAUSES)))
     return f", but for {changed}, which is not seen to be read there" if changed else ""
 
 
@@ -313,7 +422,9 @@ def _alike(comparison: Comparison, failed: Set[str]) -> Diagnosis:
     """Return what may be wrong where a recomputation is the same as the forward pass."""
     changed = [change for each in comparison.checkpoints for change in each.changes if change.in_block]
     state = (
-        f" The block changes {names(named(changed))}, and its recomputation does so again." if changed else ""
+        f" The block changes {without_package(names(named(changed)))}, and its recomputation does so again."
+        if changed
+        else ""
     )
     if "second step" in failed:
         why = (
@@ -321,10 +432,12 @@ def _alike(comparison: Comparison, failed: Set[str]) -> Diagnosis:
             "that is not compared: see variables of other packages, and settings of Python and torch"
         )
     elif not failed.isdisjoint(("loss", "outputs")):
-        why = (
-            "The operations of the forward pass are the same, and what it returns is not. The cause is not "
-            "known: see what depends on other objects, such as how many there are, and on other packages"
-        )
+        why = "The operations of the forward pass are the same, and what it returns is not"
+        if not _branches(comparison):
+            why += (
+                ". The cause is not known: see what depends on other objects, such as how many there are, "
+                "and on other packages"
+            )
     else:
         why = (
             "The recomputation is the same as the forward pass, so it is the backward pass that reads or "
@@ -332,7 +445,7 @@ def _alike(comparison: Comparison, failed: Set[str]) -> Diagnosis:
         )
     return Diagnosis(
         Cause.DISAGREEMENT,
-        f"{why}.{state}",
+        f"{why}.{state} {_branches(comparison)}".rstrip(),
         tuple(dict.fromkeys(each.place for each in comparison.checkpoints if each.place is not None)),
     )
 
@@ -370,6 +483,7 @@ def _explained(
 
 CLOSURES = (PossibleCause(VALUES | COUNTS, _late_binding),)
 RECOMPUTED = (
+    PossibleCause(GRADIENTS | FROZEN, _caught),
     PossibleCause(GRADIENTS, _stored),
     PossibleCause(GRADIENTS, _hooked_twice),
     PossibleCause(SIDE_EFFECTS, _random_outside),
@@ -382,4 +496,4 @@ RECOMPUTED = (
 DETACHED = (PossibleCause(GRADIENTS | FROZEN, _detached),)
 FORWARD = (PossibleCause(SIDE_EFFECTS, _other_forward),)
 LEFT_BEHIND = (PossibleCause(frozenset(("state", "second step")), _left_behind),)
-UNKNOWN = (PossibleCause(SIDE_EFFECTS, _unknown),)
+UNKNOWN = (PossibleCause(GRADIENTS | FROZEN, _detour), PossibleCause(SIDE_EFFECTS, _unknown))

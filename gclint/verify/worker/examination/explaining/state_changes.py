@@ -11,10 +11,16 @@ from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining.explanation import checkpoint_at
 from gclint.verify.worker.examination.explaining.mentions import ELSEWHERE, IN_CALLED, ON_LINE, nearness
 from gclint.verify.worker.examination.inspection.difference import FirstDifference
-from gclint.verify.worker.examination.inspection.inspector import AttributeAssignment, Checkpointed
-from gclint.verify.worker.examination.inspection.readable import TORCH, Holder, StateChange
+from gclint.verify.worker.examination.inspection.inspector import Checkpointed
+from gclint.verify.worker.examination.inspection.readable import (
+    SAVING,
+    TORCH,
+    AttributeAssignment,
+    Holder,
+    StateChange,
+)
 from gclint.verify.worker.examination.inspection.tape import Input
-from gclint.verify.worker.examination.phrases import line, names
+from gclint.verify.worker.examination.phrases import line, names, without_package
 from gclint.verify.worker.protocol import SourcePlace
 
 _SHARED: dict[Holder, str] = {
@@ -33,9 +39,11 @@ CAUSES: dict[Holder, Cause] = {
     "module": Cause.STATE,
     "hook": Cause.FORWARD_HOOK,
     "attribute": Cause.STATE,
+    "unnamed": Cause.STATE,
     "argument": Cause.CHANGED_ARGUMENT,
     "weight": Cause.STATE,
     **dict.fromkeys(_SHARED, Cause.GLOBAL_STATE),
+    "context": Cause.CONTEXT,
 }
 """The causes of changes, those that come first where two are equally near."""
 
@@ -47,6 +55,8 @@ _TEXTS: dict[str, str] = {
     "mode": "`training` of {owners} was {first.before} in the forward pass and is {first.now} in the "
     "recomputation. Do not switch between training and evaluation mode before the backward pass",
     "torch": "{first.name} was {first.before} in the forward pass and is {first.now} in the recomputation",
+    "context": "{first.name} around the layers were {first.before} in the forward pass and are {first.now} "
+    "in the recomputation. Enter such a context within the checkpointed code",
     "module": "{owners}: the recomputation runs another module than the forward pass, since {who}. Keep the "
     "modules until the backward pass is over",
     "hook": "The forward hooks of {owners} changed between the forward pass and its recomputation. Keep the "
@@ -62,9 +72,10 @@ _TEXTS: dict[str, str] = {
 }
 """What to say of a change, by what holds it; all that is shared is told alike."""
 
+_TEXTS["unnamed"] = _TEXTS["attribute"]
 _ORDER = tuple(CAUSES)
 
-_UNNAMED = frozenset(("mode", "hook", "module", "weight"))
+_UNNAMED = frozenset(("mode", "hook", "module", "weight", "unnamed"))
 """What code reads without its name, by the module that has it."""
 
 
@@ -98,6 +109,9 @@ def stack_of(comparison: Comparison, origin: FirstDifference | None) -> tuple[So
 def _may_matter(change: StateChange, each: Checkpointed) -> bool:
     if change.holder == "generator":
         return change.place + change.part in each.drawn or (change.is_new and change.in_block)
+    if change.holder == "argument":
+        # A checkpoint's arguments are saved tensors as well.
+        return all(other.name != SAVING for other in each.changes)
     return change.name != TORCH or not each.preserves_random_state
 
 
@@ -111,7 +125,7 @@ def _rank(
     is_around = any(_is_in(change.owner, module) for module in each.modules)
     if origin is not None:
         is_around = _is_in(origin.module, change.owner)
-    if (is_around and change.holder in _UNNAMED) or change.holder in ("generator", "torch"):
+    if (is_around and change.holder in _UNNAMED) or change.holder in ("generator", "torch", "context"):
         return ON_LINE
     path = getattr(sys.modules.get(change.owner), "__file__", "") or ""
     return ELSEWHERE if change.holder == "mode" else nearness(_words(change), stack, path)
@@ -136,12 +150,10 @@ def _words(change: StateChange) -> tuple[str, ...]:
     return (owner, change.name) if change.holder == "default" else (change.name, change.part)
 
 
-def described_change(
-    comparison: Comparison, each: Checkpointed, changed: list[StateChange]
-) -> tuple[str, tuple[SourcePlace, ...]]:
+def described_change(each: Checkpointed, changed: list[StateChange]) -> tuple[str, tuple[SourcePlace, ...]]:
     """Return the sentences about a change, and the lines that make it."""
     first = changed[0]
-    set_by = setters(comparison, changed)
+    set_by = setters(changed)
     is_whole = sum(change.place == first.place for change in changed) == 1
     is_known = is_whole and first.before and first.now
     values = f", {first.before} in the forward pass and {first.now} now" if is_known else ""
@@ -158,13 +170,12 @@ def described_change(
         checkpoint=checkpoint_at(each),
         first=first,
     )
-    return text, tuple(dict.fromkeys(setting.place for setting in set_by))
+    return without_package(text), tuple(dict.fromkeys(setting.place for setting in set_by))
 
 
-def setters(comparison: Comparison, changed: Iterable[StateChange]) -> list[AttributeAssignment]:
+def setters(changed: Iterable[StateChange]) -> list[AttributeAssignment]:
     """Return what sets the attributes that have changed, as far as it was seen."""
-    settings = comparison.inspection.settings if comparison.inspection is not None else {}
-    return [settings[change.place] for change in changed if change.place in settings]
+    return [change.set_by for change in changed if change.set_by is not None]
 
 
 def left_behind(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> list[StateChange]:

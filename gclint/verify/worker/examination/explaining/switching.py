@@ -10,9 +10,10 @@ import torch
 from gclint.verify.worker.cause import Cause
 from gclint.verify.worker.examination.comparison import Comparison, FailedCheck
 from gclint.verify.worker.examination.explaining.explanation import SIDE_EFFECTS, Diagnosis, PossibleCause, at
+from gclint.verify.worker.examination.explaining.mentions import called_at, condition_of
 from gclint.verify.worker.examination.fault import Fault
-from gclint.verify.worker.examination.phrases import described, line, names
-from gclint.verify.worker.examination.run import ENABLING, REQUIRING, Run
+from gclint.verify.worker.examination.phrases import described, line, names, without_package
+from gclint.verify.worker.examination.run import BACKWARD, ENABLING, REQUIRING, Run
 from gclint.verify.worker.protocol import Failure, SourcePlace
 
 _LEAF = "leaf Variable that requires grad"
@@ -42,9 +43,9 @@ def changed_at(fault: Fault) -> tuple[SourcePlace, ...]:
 
 def leaf_explanation(*, frozen: bool) -> str:
     """Return why an in-place change fails, and what to do about it."""
-    when = "which checkpointing needs with a frozen base, " if frozen else ""
+    when = ", which checkpointing needs with a frozen base," if frozen else ""
     return (
-        f"`{REQUIRING}`, {when}makes the output of the embeddings require grad, and the model changes that "
+        f"`{REQUIRING}`{when} makes the output of the embeddings require grad, and the model changes that "
         "output in place. Clone it first."
     )
 
@@ -104,15 +105,23 @@ def _cannot_switch(comparison: Comparison, failed_checks: Sequence[FailedCheck])
 
 def _nothing(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     cause = failed_checks[0].cause
-    if cause is Cause.NOT_A_LAYER:
-        return Diagnosis(cause, "Derive the blocks from `GradientCheckpointingLayer`.")
-    evaluated = comparison.inspection.evaluated if comparison.inspection is not None else frozenset()
     blocks = sorted({name for each in failed_checks for name in each.blocks})
+    if comparison.run.replay.generator is not None:
+        return Diagnosis(
+            cause,
+            "A checkpoint of a generator function ends once the generator is made, and what that computes is "
+            "saved as without a checkpoint. Return the result instead of yielding it.",
+        )
+    if cause is Cause.NOT_A_LAYER:
+        text, lines = _left_by_checkpoint(comparison, blocks)
+        return Diagnosis(cause, f"{text}Derive the blocks from `GradientCheckpointingLayer`.", lines)
+    evaluated = comparison.inspection.evaluated if comparison.inspection is not None else frozenset()
     if blocks and evaluated.issuperset(blocks):
         return Diagnosis(
             cause,
-            f"{names(blocks)} are in evaluation mode although the model was put into training mode, "
-            "and layers are recomputed only in training mode. Do not override `train()` so.",
+            f"{names(blocks)} {'is' if len(blocks) == 1 else 'are'} in evaluation mode although the model "
+            "was put into training mode, and layers are recomputed only in training mode. Do not override "
+            "`train()` so.",
         )
     if any(comparison.reference.backward[each.name] for each in comparison.blocks):
         made = [each.outer or each.place for each in comparison.checkpoints]
@@ -135,6 +144,32 @@ def _nothing(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Di
         "the model runs. Leave it as it was enabled.",
         lines,
     )
+
+
+def _left_by_checkpoint(comparison: Comparison, blocks: list[str]) -> tuple[str, tuple[SourcePlace, ...]]:
+    """Return why the model's own checkpoints leave blocks out, in a sentence, with the lines."""
+    calls = dict.fromkeys(each.place for each in comparison.run.calls if each.block in blocks)
+    in_segments = tuple(each for each in calls if "checkpoint_sequential" in called_at(each))
+    if in_segments:
+        return (
+            f"Torch's `checkpoint_sequential`, which {at(in_segments, 'run')}, leaves its last segment "
+            "without a checkpoint. ",
+            in_segments,
+        )
+    lines = tuple(dict.fromkeys(each.place for each in comparison.checkpoints if each.place is not None))
+    how = "only at some times"
+    if not comparison.is_partial(blocks) or not lines:
+        lines = tuple(each for each in comparison.unreached if _has_checkpoint(each))
+        how = "at no time"
+    if not lines:
+        return "", ()
+    shown = dict.fromkeys(f"`{condition}`" for each in lines if (condition := condition_of(each)))
+    only = f": it depends on {' and '.join(shown)}" if shown else ""
+    return f"The checkpoint at {' and '.join(map(line, lines))} is reached {how}{only}. ", lines
+
+
+def _has_checkpoint(lines: SourcePlace) -> bool:
+    return any("checkpoint" in name for name in called_at(lines))
 
 
 def _nested_checkpoint(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
@@ -184,8 +219,15 @@ def _is_statistic(name: str) -> bool:
 
 def _state_on_self(comparison: Comparison, failed_checks: Sequence[FailedCheck]) -> Diagnosis | None:
     attributes = comparison.run.side_effects.attributes
-    if not attributes:
+    if not attributes and not comparison.left_over:
         return None
+    if not attributes:
+        return Diagnosis(
+            Cause.GLOBAL_STATE,
+            f"A recomputation changes {without_package(names(comparison.left_over))}, and nothing undoes "
+            "that, so it grows or drifts from step to step. Keep what the backward pass needs in the context "
+            "of the function, or change nothing that is shared in the checkpointed code.",
+        )
     settings = comparison.inspection.settings if comparison.inspection is not None else {}
     lines = tuple(dict.fromkeys(settings[name].place for name in attributes if name in settings))
     shown = f" at {' and '.join(map(line, lines))}" if lines else ""
@@ -204,6 +246,15 @@ def _embeddings(comparison: Comparison, failed_checks: Sequence[FailedCheck]) ->
     if is_hook_failed(fault):
         return Diagnosis(Cause.HOOK, HOOK_EXPLANATION)
     if is_leaf_changed(fault):
+        if comparison.run.stage.startswith(BACKWARD):
+            lines = changed_at(fault)
+            shown = f" at {line(lines[0])}" if lines else ""
+            return Diagnosis(
+                Cause.CHANGED_ARGUMENT,
+                f"The checkpointed code changes what it is passed in place{shown}. Reentrant checkpointing "
+                "recomputes from tensors without a graph, which must not be changed so. Work on a copy.",
+                lines,
+            )
         frozen = comparison.run.conditions.scenario.frozen_base
         return Diagnosis(Cause.LEAF, leaf_explanation(frozen=frozen), changed_at(fault))
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,8 +15,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
 from gclint.verify.worker.examination.agreement import close
+from gclint.verify.worker.examination.block_calls import call_place
+from gclint.verify.worker.examination.inspection.parts import is_of_models
 from gclint.verify.worker.examination.state import state_tensors
 from gclint.verify.worker.examination.tensors import tensors_in
+from gclint.verify.worker.protocol import SourcePlace
 
 _OPAQUE = frozenset((torch.uint8, torch.int8))
 """The types of internal data of kernels, which may differ between two runs."""
@@ -32,8 +36,19 @@ class CheckpointCall:
     preserves_random_state: bool
     outer: CheckpointCall | None
     """The checkpoint around this one."""
+    saving: str = ""
+    """The class or function of the model whose hooks the tensors went through that were saved around it."""
     runs: int = 0
     """How often its function has started."""
+
+    @property
+    def is_generator(self) -> bool:
+        """Whether its function only makes a generator, which runs outside of it."""
+        function = self.function
+        while isinstance(function, functools.partial):
+            function = function.func
+        owner = getattr(function, "__self__", None)
+        return inspect.isgeneratorfunction(owner.forward if isinstance(owner, nn.Module) else function)
 
     @property
     def is_again(self) -> bool:
@@ -94,7 +109,9 @@ class Checkpoints:
     ) -> CheckpointCall:
         """Return a new checkpoint."""
         outer = self._running[-1] if self._running else None
-        return CheckpointCall(function, arguments, keywords, reentrant, bool(preserves), outer)
+        return CheckpointCall(
+            function, arguments, keywords, reentrant, bool(preserves), outer, _saving_hooks()
+        )
 
     @contextmanager
     def run(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> Iterator[list[Any]]:
@@ -118,6 +135,7 @@ class Checkpoints:
 
         @functools.wraps(region.function, assigned=("__name__", "__doc__"), updated=())
         def function(*args: Any, **kwargs: Any) -> Any:
+            region.saving = _saving_hooks()
             with self.run(region, args) as results:
                 results.append(region.function(*args, **kwargs))
                 return results[0]
@@ -129,6 +147,15 @@ class Checkpoints:
         if self._running:
             for each in self._observers:
                 each.saved(self._running[-1], tensor)
+
+
+def _saving_hooks() -> str:
+    """Return the function through which tensors go that are saved now, if it is one of the model."""
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # Not in each release.
+    hooks = top(False) if top is not None else None
+    function = hooks[0] if hooks else None
+    is_of_model = is_of_models(getattr(function, "__module__", None) or "torch")
+    return str(getattr(function, "__qualname__", type(function).__name__)) if is_of_model else ""
 
 
 @contextmanager
@@ -229,6 +256,10 @@ class Replay:
     """The type and shape of the first different one."""
     again: int = 0
     """How many checkpoints ran again."""
+    generator: SourcePlace | None = None
+    """The call of the first one whose function only makes a generator."""
+    generators: tuple[str, ...] = ()
+    """The modules that do so."""
 
 
 class Replays(Observer):
@@ -245,17 +276,27 @@ class Replays(Observer):
         self._compared = self._different = 0
         self._shown = ""
         self._again: set[CheckpointCall] = set()
+        self._generator: SourcePlace | None = None
+        self._generators = tuple(
+            name
+            for name, each in model.named_modules()
+            if inspect.isgeneratorfunction(inspect.unwrap(each.forward))
+        )
 
     @property
     def replay(self) -> Replay:
         """The results so far."""
-        return Replay(self._compared, self._different, self._shown, len(self._again))
+        names = self._generators if self._generator is not None else ()
+        again = len(self._again)
+        return Replay(self._compared, self._different, self._shown, again, self._generator, names)
 
     def begin(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> None:
         """Start again at the first tensor."""
         self._next[region] = 0
         if region.is_again:
             self._again.add(region)
+        elif self._generator is None and region.is_generator:
+            self._generator = call_place()
 
     def end(self, region: CheckpointCall, result: Any, is_complete: bool) -> None:
         """Compare the outputs in reentrant mode."""

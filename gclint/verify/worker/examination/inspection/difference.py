@@ -34,12 +34,14 @@ class FirstDifference:
     inputs: tuple[tuple[Input | None, Input | None], ...] = ()
     """The inputs that differ, in the first pass and in the second one."""
     is_rounding: bool = False
-    """Whether it differs only by rounding, with the same inputs: another kernel computed it."""
+    """Whether results are the same but for rounding: another kernel, or another path, computed them."""
     module: str = ""
     """The innermost module in which it happened."""
     question: str = ""
-    """What the module queried before, if the answer was not the same."""
+    """What was queried before, if the answer was not the same."""
     question_stack: tuple[SourcePlace, ...] = ()
+    is_asked_elsewhere: bool = False
+    """Whether another module did so."""
 
     @property
     def is_of_results(self) -> bool:
@@ -65,7 +67,7 @@ def first_difference(one: Event, other: Event) -> FirstDifference | None:
 def only_cut(one: Event, other: Event) -> Event | None:
     """Return what detaches a tensor from its graph in the second pass, but not in the first."""
     for mine, yours in _aligned(one, other):
-        if mine is None and yours is not None and yours.name in CUTS and yours.stack:
+        if mine is None and yours is not None and yours.name in CUTS and yours.stack and yours.takes_graph:
             return yours
         if mine is not None and yours is not None and (found := only_cut(mine, yours)) is not None:
             return found
@@ -100,14 +102,20 @@ class _PassComparison:
         """The last query in each module that had another answer."""
 
     def with_question(self, origin: FirstDifference) -> FirstDifference:
-        """Return the origin with what its module queried before."""
-        asked = self._asked.get(origin.module)
-        return replace(origin, question=asked.name, question_stack=asked.stack) if asked else origin
+        """Return the origin with what its module queried before, or else another one."""
+        own = self._asked.get(origin.module)
+        asked = own or next(reversed(self._asked.values()), None)
+        if asked is None:
+            return origin
+        return replace(
+            origin, question=asked.name, question_stack=asked.stack, is_asked_elsewhere=own is None
+        )
 
     def differences(self, one: Event, other: Event, module: str) -> Iterator[FirstDifference]:
         """Yield the differences between two events, including those inside them."""
         if one.kind == "module":
             module = one.name
+        asked = dict(self._asked)
         changed = self._changed(one, other)
         if changed:
             yield _origin("argument", one, other, module, changed)
@@ -123,8 +131,12 @@ class _PassComparison:
                     if path is not None and not found.is_rounding and found.is_of_results:
                         yield path
                     yield found
-        if path is not None and not (one.outputs and _close(one.outputs, other.outputs)):
-            yield path
+        is_same = bool(one.outputs) and _close(one.outputs, other.outputs)
+        if path is not None:
+            yield replace(path, is_rounding=is_same)
+        if is_same:
+            # What was queried meanwhile has changed nothing.
+            self._asked = asked
 
     def _inside(self, one: Event, other: Event, module: str) -> Iterator[FirstDifference]:
         if one.kind == "module":
@@ -138,6 +150,7 @@ class _PassComparison:
         """Return the difference of two operations or answers, unless it is inherited."""
         if one.kind == "question":
             if one.outputs != other.outputs:
+                self._asked.pop(module, None)
                 self._asked[module] = one
             return None
         changed = self._changed(one, other)

@@ -14,18 +14,18 @@ from gclint.verify.worker.examination.block_calls import call_place, calling_pla
 from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall, Checkpoints, Observer
 from gclint.verify.worker.examination.inspection.difference import FirstDifference, first_difference
 from gclint.verify.worker.examination.inspection.parts import digest, tensors_within
-from gclint.verify.worker.examination.inspection.readable import ReadableState, StateChange, closure
+from gclint.verify.worker.examination.inspection.readable import (
+    AttributeAssignment,
+    ReadableState,
+    StateChange,
+    closure,
+)
 from gclint.verify.worker.examination.inspection.tape import Event, Tape
-from gclint.verify.worker.examination.tensors import address_of, tensors_in
+from gclint.verify.worker.examination.tensors import tensors_in
 from gclint.verify.worker.protocol import SourcePlace
 
-
-@dataclass(frozen=True)
-class AttributeAssignment:
-    """Where an attribute of a module was set while the model ran."""
-
-    place: SourcePlace
-    in_checkpoint: bool
+AS_TUPLE = "which arrives as a plain tuple"
+"""What becomes of a tuple of another class in reentrant checkpointing."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ class Checkpointed:
     """Where the function leaves tensors, beside what it returns, that have a graph only once recomputed."""
     again: Event | None = None
     """Its second run."""
+    stopped_at: tuple[SourcePlace, ...] = ()
+    """Where torch ended a recomputation, from the innermost line on, although something ran after that."""
 
     @property
     def lines(self) -> tuple[SourcePlace, ...]:
@@ -131,14 +133,10 @@ class Inspector(Observer):
         with self._tape.quiet():
             observed = self._observed.get(region)
             if observed is None:
-                observed = _Observed(region, self._state(region, arguments))
+                observed = _Observed(region, self._state(region, arguments), self._all_settings())
                 self._observed[region] = observed
             elif observed.changes is None:
-                for change in observed.compare(self._state(region, arguments)):
-                    tensor = observed.readable.tensor(change)
-                    written = self._tape.written.get(address_of(tensor)) if tensor is not None else None
-                    if written is not None:
-                        self._settings.setdefault(change.place, AttributeAssignment(*written))
+                observed.compare(self._state(region, arguments), self._all_settings())
 
     def end(self, region: CheckpointCall, result: Any, is_complete: bool) -> None:
         """Record what it has returned."""
@@ -156,8 +154,12 @@ class Inspector(Observer):
         if region.is_reentrant and is_complete:
             observed.returned_in = observed.returned_in or _hidden_in(result)
 
+    def _all_settings(self) -> dict[Any, AttributeAssignment]:
+        """Return what has set each attribute, and written to each storage, last."""
+        return {**self._settings, **self._tape.written}
+
     def _state(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> ReadableState:
-        return ReadableState(self._model, region.function, arguments, region.keywords)
+        return ReadableState(self._model, region.function, arguments, region.keywords, region.saving)
 
     def _checkpointed(self, region: CheckpointCall, observed: _Observed) -> Checkpointed:
         first, *others = self._tape.runs[region]
@@ -179,6 +181,7 @@ class Inspector(Observer):
             observed.modified,
             tuple(sorted(observed.stored)) if region.is_reentrant else (),
             others[0] if others else None,
+            next(filter(None, map(self._tape.stopped_at, others)), ()),
         )
 
     def _record_settings(self) -> None:
@@ -211,9 +214,15 @@ class Inspector(Observer):
 class _Observed:
     """The observations on a checkpoint while it runs."""
 
-    def __init__(self, region: CheckpointCall, readable: ReadableState) -> None:
+    def __init__(
+        self,
+        region: CheckpointCall,
+        readable: ReadableState,
+        settings: dict[Any, AttributeAssignment],
+    ) -> None:
         self.place = call_place()
         self.readable = readable
+        self._settings = settings
         self.arguments = _Contents(region)
         self.has_gradient = any(isinstance(each, Tensor) and each.requires_grad for each in region.arguments)
         self.captured = tuple(dict.fromkeys((*_captured(region), *readable.entering())))
@@ -231,14 +240,18 @@ class _Observed:
         self.stored = self.readable.stored(now)
         self._in_block = self.readable.changes(now)
 
-    def compare(self, now: ReadableState) -> tuple[StateChange, ...]:
-        """Record what has changed when the recomputation begins."""
+    def compare(self, now: ReadableState, settings: dict[Any, AttributeAssignment]) -> None:
+        """Record what has changed when the recomputation begins, and what has done that since."""
         in_block = {(each.holder, each.place, each.part) for each in self._in_block}
+        since = {key: each for key, each in settings.items() if each is not self._settings.get(key)}
         self.changes = tuple(
-            replace(each, in_block=(each.holder, each.place, each.part) in in_block)
+            replace(
+                each,
+                in_block=(each.holder, each.place, each.part) in in_block,
+                set_by=since.get(each.place) or since.get(self.readable.address(each)),
+            )
             for each in self.readable.changes(now)
         )
-        return self.changes
 
 
 class _Contents:
@@ -286,5 +299,5 @@ def _hidden_in(result: Any) -> str:
             kind = type(each).__name__
             return f"a tuple that holds a `{kind}`" if isinstance(result, tuple) else f"a `{kind}`"
     if isinstance(result, tuple) and type(result) is not tuple:
-        return f"a `{type(result).__name__}`, which arrives as a plain tuple"
+        return f"a `{type(result).__name__}`, {AS_TUPLE}"
     return ""

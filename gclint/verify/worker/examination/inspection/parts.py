@@ -133,7 +133,7 @@ _DEEPEST = 6
 _MOST = 500
 """The most parts of one value."""
 _PLAIN = (bool, int, float, str, bytes)
-_LIBRARIES = ("torch.", "builtins.", "transformers.")
+_LIBRARIES = ("torch.", "builtins.", "transformers.", "gclint.")
 _MODELS = "transformers.models."
 _CACHED = type(lru_cache(len))
 _OPAQUE = (

@@ -7,7 +7,8 @@ import os
 import random
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +17,10 @@ from typing import Any, Literal
 
 import numpy
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.backends import ContextProp
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from transformers import PretrainedConfig
 
 from gclint.verify.worker.examination.block_calls import OWN_MODULES, bound
@@ -27,13 +30,16 @@ from gclint.verify.worker.examination.inspection.parts import (
     generator_state,
     is_of_models,
 )
-from gclint.verify.worker.examination.state import KNOWN
+from gclint.verify.worker.examination.state import KNOWN, snapshot
+from gclint.verify.worker.examination.tensors import address_of
+from gclint.verify.worker.protocol import SourcePlace
 
 Holder = Literal[
-    "attribute", "argument", "weight", "module", "mode", "hook", "global", "class", "default", "closure",
-    "generator", "torch", "config", "environment",
+    "attribute", "unnamed", "argument", "weight", "module", "mode", "hook", "global", "class", "default",
+    "closure", "generator", "torch", "context", "config", "environment",
 ]  # fmt: skip
 TORCH = "the state of torch's random numbers"
+SAVING = "the hooks on saved tensors"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _SETTINGS = (
     "are_deterministic_algorithms_enabled", "get_default_device", "get_float32_matmul_precision",
@@ -45,6 +51,14 @@ _MOST = 3
 """The most parts of one value to name."""
 _NOTHING = ("nothing",)
 _Key = tuple[Holder, str, str]
+
+
+@dataclass(frozen=True)
+class AttributeAssignment:
+    """Where an attribute of a module was set while the model ran."""
+
+    place: SourcePlace
+    in_checkpoint: bool
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,8 @@ class StateChange:
     """Whether it is the cache of a function."""
     in_block: bool = False
     """Whether it had changed when the first run of the checkpoint ended."""
+    set_by: AttributeAssignment | None = None
+    """What has set it last since the checkpoint began, if that was seen."""
 
     @property
     def place(self) -> str:
@@ -86,6 +102,7 @@ class ReadableState:
         function: Callable[..., Any],
         arguments: tuple[Any, ...] = (),
         keywords: dict[str, Any] | None = None,
+        saving: str = "",
     ) -> None:
         parts = Parts()
         self._tokens: dict[_Key, dict[str, Any]] = {
@@ -94,6 +111,7 @@ class ReadableState:
                 model, partial(function, **(keywords or {})), arguments
             )
         }
+        self._tokens["context", "", SAVING] = {"": saving or None}
         self._kept = parts
         self._states = {name: generator_state(each) for name, each in parts.generators.items()}
 
@@ -117,9 +135,10 @@ class ReadableState:
         # What the cache of a function holds cannot be read.
         return frozenset((*made, *(each.place for each in self.changes(now) if each.is_cache)))
 
-    def tensor(self, change: StateChange) -> Tensor | None:
-        """Return the tensor that a change is about, if it is one."""
-        return self._kept.tensors.get(change.place + change.part)
+    def address(self, change: StateChange) -> int | None:
+        """Return where the storage of the tensor is that a change is about, if it is one."""
+        tensor = self._kept.tensors.get(change.place + change.part)
+        return None if tensor is None else address_of(tensor)
 
     def entering(self) -> tuple[str, ...]:
         """Return where there are tensors with a graph, except those that are arguments themselves."""
@@ -153,7 +172,7 @@ def _changes(key: _Key, before: dict[str, Any] | None, now: dict[str, Any]) -> l
         if old != new:
             is_drawn = holder != "torch" and _is(old, "generator") and _is(new, "generator")
             kind: Holder = "generator" if is_drawn else holder
-            more = {"is_gone": new is _NOTHING, "is_cache": _is(old, "cache")}
+            more: Any = {"is_gone": new is _NOTHING, "is_cache": _is(old, "cache")}
             found.append(
                 StateChange(kind, name, _text(old), _text(new), owner, _key(old), _key(new), path, **more)
             )
@@ -174,6 +193,8 @@ def _readable(
     yield "torch", "", "the default type", str(torch.get_default_dtype())
     yield "torch", "", "autocast", _autocast()
     yield "torch", "", TORCH, torch.random.default_generator
+    yield "context", "", "the modes for functions", _of_models(_get_current_function_mode_stack())
+    yield "context", "", "the modes for operations", _of_models(_get_current_dispatch_mode_stack())
     for owner, name, value in closure(function):
         yield "closure", owner, name, value
     for name, value in _arguments(function, arguments):
@@ -186,6 +207,12 @@ def _readable(
 def _autocast() -> str:
     enabled = filter(torch.is_autocast_enabled, ("cpu", "cuda"))
     return ", ".join(f"{kind}: {torch.get_autocast_dtype(kind)}" for kind in enabled)
+
+
+def _of_models(modes: Iterable[Any]) -> str | None:
+    """Return the names of the modes that are not torch's, or gclint's."""
+    kinds = [type(each) for each in modes]
+    return ", ".join(each.__name__ for each in kinds if is_of_models(each.__module__)) or None
 
 
 def _arguments(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[tuple[str, Any]]:
@@ -218,7 +245,10 @@ def _attributes(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
             if isinstance(value, PretrainedConfig):
                 configurations[id(value)] = value
             elif name not in KNOWN:
-                yield "generator" if generator_state(value) is not None else "attribute", owner, name, value
+                # Torch reads the attributes of its own modules, and calls that of this name.
+                is_unnamed = name == "forward" or type(module).__module__.startswith("torch.")
+                holder: Holder = "unnamed" if is_unnamed else "attribute"
+                yield "generator" if generator_state(value) is not None else holder, owner, name, value
         for name, value in module._buffers.items():
             yield "attribute", owner, name, value
         for name, value in module._parameters.items():
@@ -254,6 +284,26 @@ def _globals(model: nn.Module) -> Iterator[tuple[Holder, str, str, Any]]:
                 yield "global", other.__name__, name, value
 
 
+class SharedState:
+    """The containers that are variables of a model's code, or attributes of its classes, at one moment."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._kept = self._read()
+
+    def changes(self) -> frozenset[str]:
+        """Return the names of those that have changed since."""
+        now = self._read()
+        return frozenset(name for name, each in self._kept.items() if each != now.get(name, each))
+
+    def _read(self) -> dict[str, Any]:
+        return {
+            f"{owner}.{name}": snapshot(value)
+            for holder, owner, name, value in _globals(self._model)
+            if holder in ("global", "class") and isinstance(value, list | dict | set | deque)
+        }
+
+
 def _modules(names: Collection[str]) -> list[str]:
     """Return modules with those of their own packages from which they import something."""
     packages = tuple(f"{package}." for name in names if (package := name.rpartition(".")[0]))
@@ -274,10 +324,10 @@ def _surroundings() -> Iterator[tuple[Holder, str, str, Any]]:
         for name, kind in vars(type(value)).items():
             with suppress(RuntimeError):  # Torch does not tell what two of its interfaces have set.
                 if isinstance(kind, ContextProp):
-                    yield "global", f"torch.backends.{backend}", name, getattr(value, name)
+                    yield "config", f"torch.backends.{backend}", name, getattr(value, name)
     for name in _SETTINGS:
         value = getattr(torch, name)()
-        yield "global", "torch", name, str(value) if isinstance(value, torch.device) else value
+        yield "config", "torch", name, str(value) if isinstance(value, torch.device) else value
 
 
 def _defaults(owner: str, value: Any) -> Iterator[tuple[Holder, str, str, Any]]:

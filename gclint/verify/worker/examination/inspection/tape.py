@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from gclint.verify.worker.examination.block_calls import bound, is_asked_by_model, model_frames
 from gclint.verify.worker.examination.inspection.checkpoints import CheckpointCall, Observer
 from gclint.verify.worker.examination.inspection.parts import Digest, digest, shape
+from gclint.verify.worker.examination.inspection.readable import AttributeAssignment
 from gclint.verify.worker.examination.tensors import address_of, all_tensors
 from gclint.verify.worker.protocol import SourcePlace
 
@@ -28,13 +30,12 @@ _FILL = frozenset((
 _FLAGS = ("requires_grad", "is_leaf", "grad_fn", "grad", "_version")
 """Properties of tensors about gradients, or in which a recomputation's copies of them differ."""
 _SILENT = frozenset(("__get__", "__set__", "size", "dim", "numel", "stride", "is_floating_point", "__len__"))
+IDENTITY = "`id()` of a tensor"
+"""The query whose answer is another one in each run of a model."""
+_STOP = "_StopRecomputationError"
+"""The exception by which torch ends a recomputation that has everything it needs."""
 _MOST = 200_000
 """The most events to keep for one pass."""
-
-
-def is_in_place(name: str) -> bool:
-    """Return whether an operation of this name changes its first argument."""
-    return name == "__setitem__" or (name.endswith("_") and not name.endswith("__")) or name.startswith("__i")
 
 
 def events_within(event: Event) -> Iterator[Event]:
@@ -100,6 +101,8 @@ class Event:
     """Whether what it computes requires grad."""
     takes_graph: bool = False
     """Whether something that it is given does."""
+    written: tuple[str, ...] = ()
+    """The positions of the checkpoint's arguments that it changes in place."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -116,9 +119,9 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         """The forward pass."""
         self.runs: dict[CheckpointCall, list[Event]] = {}
         """The runs of each checkpoint, of which the first is in the forward pass."""
-        self.written: dict[int | None, tuple[SourcePlace, bool]] = {}
-        """The last line that wrote to each storage, and whether it is in a checkpoint."""
-        self._open = [self.root]
+        self.written: dict[int, AttributeAssignment] = {}
+        """What wrote to each storage last."""
+        self._open = [Event("checkpoint", "", ())]
         self._names: dict[int, str] = {
             id(each): name for name, each in (*model.named_parameters(), *model.named_buffers())
         }
@@ -134,6 +137,10 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         self._arguments: dict[int | None, str] = {}
         """The arguments of the current checkpoint."""
         self._is_forward = False
+        self._has_begun = False
+        """Whether the first forward pass has; before it, only a part of the model may run."""
+        self._stopped: set[Event] = set()
+        """The operations in which torch ended a recomputation."""
         self._is_busy = False
         """Whether the operations that run are those of the inspection itself."""
 
@@ -143,7 +150,8 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
             after = module.register_forward_hook(self._after, with_kwargs=True, always_call=True)
             self._exit.callback(before.remove)
             self._exit.callback(after.remove)
-        self._ask("is_grad_enabled", "whether gradients are recorded (`torch.is_grad_enabled()`)")
+        self._ask(torch, "is_grad_enabled", "whether gradients are recorded (`torch.is_grad_enabled()`)")
+        self._ask(builtins, "id", IDENTITY)
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -152,8 +160,8 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
     @contextmanager
     def forward(self) -> Iterator[None]:
         """Record a forward pass; of a backward pass, only the recomputation is recorded."""
-        self._open = [Event("checkpoint", "", ()) if self.root.events else self.root]
-        self._is_forward = True
+        self._open = [Event("checkpoint", "", ()) if self._has_begun else self.root]
+        self._is_forward = self._has_begun = True
         super().__enter__()
         try:
             yield
@@ -170,6 +178,11 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
             yield
         finally:
             self._is_busy = before
+
+    def stopped_at(self, event: Event) -> tuple[SourcePlace, ...]:
+        """Return where torch ended a recomputation that has everything it needs, if something ran then."""
+        events = [each for each in events_within(event) if each.kind == "operation"]
+        return next((each.stack for each in events[:-1] if each in self._stopped), ())
 
     def begin(self, region: CheckpointCall, arguments: tuple[Any, ...]) -> None:
         """Open an event for a run of a checkpoint."""
@@ -223,17 +236,17 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
         if event is not None:
             self._end(event, output, output is not None)
 
-    def _ask(self, name: str, question: str) -> None:
-        original = getattr(torch, name)
+    def _ask(self, owner: Any, name: str, question: str) -> None:
+        original = getattr(owner, name)
 
-        def asked() -> Any:
-            answer = original()
-            if is_asked_by_model():
+        def asked(*args: Any) -> Any:
+            answer = original(*args)
+            if (not args or isinstance(args[0], Tensor)) and is_asked_by_model():
                 self._add(Event("question", question, _stack(), (), (digest(answer),)))
             return answer
 
-        setattr(torch, name, asked)
-        self._exit.callback(setattr, torch, name, original)
+        setattr(owner, name, asked)
+        self._exit.callback(setattr, owner, name, original)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -246,19 +259,23 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
             if name == "__set__" and flag == "data":
                 self._write(args[0])
             elif name == "__get__" and flag in (*_FLAGS, "data") and is_asked_by_model():
-                self._read(flag, result)
+                self._read(flag, args[0], result)
             return result
         inputs = tuple(self._inputs(args, kwargs)) if self._left else ()
+        given = [(each, _version(each)) for each in all_tensors((args, kwargs))]
         self._saved.clear()
         try:
             result = func(*args, **kwargs)
-        except BaseException:
-            # For example the end of a recomputation that has everything it needs.
+        except BaseException as error:
             saved = tuple(self._saved)
-            self._add(Event("operation", name, _stack(), inputs, saved=saved, is_complete=False))
+            stopped = Event("operation", name, _stack(), inputs, saved=saved, is_complete=False)
+            if type(error).__name__ == _STOP:
+                self._stopped.add(stopped)
+            self._add(stopped)
             raise
-        if is_in_place(name) and args:
-            self._write(args[0])
+        written = [each for each, version in given if _version(each) != version]
+        for each in written:
+            self._write(each)
         outputs = list(all_tensors(result))
         scalar = isinstance(result, bool | int | float)
         if outputs or scalar or name.endswith("_"):
@@ -272,16 +289,16 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
                 (digest(result),) if scalar else tuple(self._digest(each) for each in outputs),
                 saved=tuple(self._saved),
                 has_graph=any(each.requires_grad for each in outputs),
-                takes_graph=any(each.requires_grad for each in all_tensors((args, kwargs))),
+                takes_graph=any(each.requires_grad for each, _ in given),
+                written=tuple(filter(None, (self._arguments.get(address_of(each)) for each in written))),
             )
             self._add(event)
         return result
 
-    def _read(self, flag: str, value: Any) -> None:
+    def _read(self, flag: str, tensor: Any, value: Any) -> None:
         if flag == "data":
-            self._add(
-                Event("operation", flag, _stack(), (), tuple(digest(each) for each in all_tensors(value)))
-            )
+            read = Event("operation", flag, _stack(), (), (digest(value),), takes_graph=tensor.requires_grad)
+            self._add(read)
             return
         # The name of a node does not matter.
         answer = value if flag != "grad_fn" else value is None
@@ -290,7 +307,8 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
     def _write(self, tensor: Any) -> None:
         for place in _stack()[:1] if isinstance(tensor, Tensor) else ():
             is_within = any(each.kind == "checkpoint" for each in self._open[1:])
-            self.written[address_of(tensor)] = (place, is_within)
+            if (address := address_of(tensor)) is not None:
+                self.written[address] = AttributeAssignment(place, is_within)
 
     def _add(self, event: Event) -> None:
         if self._left:
@@ -317,6 +335,11 @@ class Tape(TorchFunctionMode, Observer):  # type: ignore[misc]
 
     def _digest(self, tensor: Tensor) -> Digest:
         return shape(tensor) if tensor in self._unset else digest(tensor)
+
+
+def _version(tensor: Tensor) -> int:
+    """Return how often a tensor was written to, but for one of inference mode, which is not counted."""
+    return 0 if tensor.is_inference() else int(tensor._version)
 
 
 def _stack() -> tuple[SourcePlace, ...]:
