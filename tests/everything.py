@@ -158,6 +158,8 @@ def exit_status(command: Sequence[str], seconds: float | None) -> int:
     Raises:
         subprocess.TimeoutExpired: it took longer.
     """
+    # What was started in the background ignores interruptions, and so would all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, cwd=PROJECT) as process:
         try:
             return process.wait(seconds)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,9 +170,11 @@ def test_what_takes_too_long_for_continuous_integration_is_stopped_and_named(
     assert set(asked) == {None}
 
 
+@pytest.mark.parametrize("at_first", [signal.default_int_handler, signal.SIG_IGN])
 def test_tests_that_are_stopped_say_first_what_has_failed(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    at_first: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    signal.signal(signal.SIGINT, at_first)
     path = tmp_path / "test_two.py"
     path.write_text(
         "import signal\n\n\ndef test_wrong():\n    assert 2 == 3\n\n\ndef test_long():\n    signal.pause()\n",
