@@ -12,6 +12,7 @@ from gclint.code.walk import FUNCTIONS, last_name, text_of, walk
 from gclint.edit.replaced import files_imported
 from gclint.edit.users import files_beside, topic_beside, users_naming
 from gclint.model.callees import LOOKING_AROUND
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
 
@@ -44,11 +45,7 @@ def hooking_doubts(network: Network, site: RunSite) -> Iterator[str]:
     run = {site.owner, *site.blocks}
     holders = (each for each in network.module.classes.values() if not run.isdisjoint(each.all_parts))
     around = dict.fromkeys((site.owner, *site.blocks, *holders))
-    found = [
-        info.name
-        for info in around
-        if any(True for base in info.mro for _ in _hooking(base.nodes, base.file))
-    ]
+    found = [info.name for info in around if any(map(_is_hooking_itself, info.mro))]
     found += [network.file.path.name] if _is_hooking_others(network.file) else []
     found += [each.path.name for each in files_beside(network, FILES_THAT_HOOK, (_WORD,))]
     farther = (each.file for each in users_naming(network, frozenset((_WORD,))))
@@ -58,6 +55,12 @@ def hooking_doubts(network: Network, site: RunSite) -> Iterator[str]:
             f"`{name}` registers hooks that may see which arguments are passed by position, and which by "
             "keyword"
         )
+
+
+@remembered
+def _is_hooking_itself(info: ClassInfo) -> bool:
+    """Return whether the code of a class registers such hooks, on whatever it is."""
+    return any(True for _ in _hooking(info.nodes, info.file))
 
 
 @remembered
