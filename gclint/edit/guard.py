@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gclint.code.file import SourceFile
 from gclint.code.paths import behind_line
-from gclint.code.walk import is_docstring, last_name, walk
+from gclint.code.walk import FunctionNode, is_docstring, last_name, walk
 from gclint.edit.users import subclasses_around, users
 from gclint.model.notes import quoted
 from gclint.network.construction import flag_doubt
@@ -52,18 +52,18 @@ def _is_still(network: Network, value: ast.expr) -> bool:
     for node in ast.walk(value):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             function = network.file.outline.functions.get(node.func.id)
-            body = (
-                []
-                if function is None
-                else [each for each in function.function.body if not is_docstring(each)]
-            )
-            only = body[0] if len(body) == 1 else None
-            returned = only.value if isinstance(only, ast.Return) else None
+            returned = None if function is None else _only_returned(function.function)
             if returned is None or not all(isinstance(each, _STILL) for each in _expressions(returned)):
                 return False
         elif isinstance(node, ast.expr) and not isinstance(node, _STILL):
             return False
     return True
+
+
+def _only_returned(function: FunctionNode) -> ast.expr | None:
+    """Return what a function gives that does nothing else; None if it does more."""
+    body = [each for each in function.body if not is_docstring(each)]
+    return body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
 
 
 def _expressions(node: ast.AST) -> Iterator[ast.expr]:
@@ -77,12 +77,15 @@ def _files(network: Network) -> tuple[SourceFile, ...]:
 def _borrowed(network: Network, site: RunSite) -> Iterator[str]:
     """Yield where code takes the method with the call from its class, for objects that may be any."""
     method = site.scope.body.definition
-    for file in _files(network) if method is not None else ():
-        for node in () if file.tree is None else walk(file.tree.module):
-            is_it = isinstance(node, ast.Attribute) and method is not None and node.attr == method.name
-            if is_it and last_name(node.value) == site.owner.name:  # type: ignore[attr-defined]
-                where = f"line {node.lineno}{behind_line(file.path, network.file.path)}"  # type: ignore[attr-defined]
-                yield f"`{quoted(node)}` on {where} may be run for an object without `{FLAG}`"
+    if method is None:
+        return
+    for file in _files(network):
+        nodes = () if file.tree is None else walk(file.tree.module)
+        taken = (each for each in nodes if isinstance(each, ast.Attribute) and each.attr == method.name)
+        for each in taken:
+            if last_name(each.value) == site.owner.name:
+                where = f"line {each.lineno}{behind_line(file.path, network.file.path)}"
+                yield f"`{quoted(each)}` on {where} may be run for an object without `{FLAG}`"
 
 
 def _mode_doubts(infos: tuple[ClassInfo, ...]) -> Iterator[str]:
