@@ -137,6 +137,15 @@ def _structure(value: object) -> Hashable:
     return structure(value) if isinstance(value, ast.AST) else (type(value), value)
 
 
+def alternatives(node: ast.AST) -> list[ast.expr]:
+    """Return the expressions one of which an expression gives as it is; none if it gives something else."""
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    return [node.value] if isinstance(node, ast.NamedExpr) else []
+
+
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """Yield ``node`` and all nodes below it, in preorder."""
     return _walk([node], _LEAVES)

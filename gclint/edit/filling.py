@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gclint.code.outline import Definition
-from gclint.code.walk import Arg, arguments, children, dotted_name, last_name, text_of, walk
+from gclint.code.walk import Arg, alternatives, arguments, children, dotted_name, last_name, text_of, walk
 from gclint.copies.generated import is_modular
 from gclint.edit.replaced import files_imported
 from gclint.edit.unfollowed import unfollowed
@@ -477,12 +477,8 @@ def _targets(
 
 def _parts(node: ast.expr) -> list[ast.expr] | None:
     """Return the expressions of which one, or all, are what an expression gives; None for any other."""
-    if isinstance(node, ast.IfExp):
-        return [node.body, node.orelse]
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
-    if isinstance(node, ast.BoolOp):
-        return node.values
-    if isinstance(node, ast.NamedExpr):
-        return [node.value]
-    return [unstarred(each) for each in node.elts] if isinstance(node, _SEQUENCES) else None
+    if isinstance(node, _SEQUENCES):
+        return [unstarred(each) for each in node.elts]
+    return alternatives(node) or None

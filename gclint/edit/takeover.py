@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gclint.code.naming import MODEL_BASE
 from gclint.code.packages import LIBRARY
 from gclint.code.paths import behind_line
-from gclint.code.walk import COMPREHENSIONS, dotted_name, walk
+from gclint.code.walk import COMPREHENSIONS, alternatives, dotted_name, walk
 from gclint.edit.own_functions import own_function_doubts
 from gclint.edit.towers import tower_doubts
 from gclint.edit.users import subclasses_around
@@ -147,8 +147,9 @@ def _is_kept(info: ClassInfo, statement: ast.Assign | ast.AnnAssign) -> bool:
 
 def _makes_flag(base: ClassInfo, value: ast.expr, around: frozenset[ClassInfo]) -> bool:
     """Return whether what an expression of a class gives has a flag, or a module with one, in each case."""
-    if isinstance(value, ast.IfExp):
-        return _makes_flag(base, value.body, around) and _makes_flag(base, value.orelse, around)
+    ways = alternatives(value)
+    if ways:
+        return all(_makes_flag(base, each, around) for each in ways)
     if isinstance(value, (ast.List, ast.Tuple)):
         return any(_makes_flag(base, each, around) for each in value.elts)
     if isinstance(value, COMPREHENSIONS) and not isinstance(value, ast.DictComp):

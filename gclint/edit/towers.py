@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from gclint.code.outline import Definition
 from gclint.code.paths import behind_line
-from gclint.code.walk import dotted_name, last_name, walk
+from gclint.code.walk import alternatives, dotted_name, last_name, walk
 from gclint.network.construction import constructors, may_have_flag
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.evaluation.modules import ModuleInfo, library_of
@@ -100,10 +100,7 @@ def _operands(value: ast.expr) -> Iterator[str]:
     """Yield the names that an expression may be, as it depends on others."""
     if isinstance(value, ast.Name):
         yield value.id
-    elif isinstance(value, ast.IfExp):
-        yield from (*_operands(value.body), *_operands(value.orelse))
-    elif isinstance(value, ast.BoolOp):
-        yield from (name for each in value.values for name in _operands(each))
+    yield from (name for each in alternatives(value) for name in _operands(each))
 
 
 def _calls(node: ast.AST, attribute: str) -> bool:

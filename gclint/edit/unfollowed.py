@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gclint.code.walk import arguments
+from gclint.code.walk import alternatives, arguments
 from gclint.network.evaluation.body import NameBinding
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ClassValue, EvaluatedExternal
@@ -43,12 +43,9 @@ def unfollowed(
 
 def _parts(scope: Scope, node: ast.expr) -> list[ast.expr] | None:
     """Return the expressions one of which an expression is, or is made by; None for any other."""
-    if isinstance(node, ast.IfExp):
-        return [node.body, node.orelse]
-    if isinstance(node, ast.BoolOp):
-        return node.values
-    if isinstance(node, ast.NamedExpr):
-        return [node.value]
+    ways = alternatives(node)
+    if ways:
+        return ways
     if isinstance(node, _LISTS):
         return [*node.elts]
     if isinstance(node, ast.BinOp) and any(isinstance(each, _LISTS) for each in (node.left, node.right)):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from gclint.code.tree import DEFINITIONS
-from gclint.code.walk import COMPREHENSIONS, arguments, called_name, last_name, text_of, walk
+from gclint.code.walk import COMPREHENSIONS, alternatives, arguments, called_name, last_name, text_of, walk
 from gclint.copies.generated import is_modular
 from gclint.edit.replaced import files_imported
 from gclint.edit.users import code_of, users
@@ -85,9 +85,9 @@ class _Putting:
             return not is_named and self._is_unnamed(holder.value)
         if isinstance(holder, ast.Call) and last_name(holder.func) in _LOOKING_UP:
             return text_of(arguments(holder)[-1].value) is None
-        if isinstance(holder, (ast.IfExp, ast.BoolOp)):
-            parts = holder.values if isinstance(holder, ast.BoolOp) else (holder.body, holder.orelse)
-            return any(map(self._is_unnamed, parts))
+        ways = alternatives(holder)
+        if ways:
+            return any(map(self._is_unnamed, ways))
         scope = self.scope
         if isinstance(holder, ast.Name):
             bindings = [each for each in scope.bindings(holder.id) if not each.added]

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from gclint.code.file import SourceFile
 from gclint.code.project import Project
-from gclint.code.walk import walk
+from gclint.code.walk import alternatives, walk
 from gclint.model.attributes import new_spaces
 from gclint.model.cache_objects import RESULT, CacheObjects, handed_on
 from gclint.model.cache_values import ARGUMENT, CACHE, has_caches, is_cache, is_harmless
@@ -280,13 +280,9 @@ class _CacheReader(CacheObjects):
         """Return the expressions that another one is, or holds, as its function is written."""
         if isinstance(node, ast.Name):
             return self._assigned.get(node, {}).get(node.id, ())
-        if isinstance(node, ast.IfExp):
-            return node.body, node.orelse
-        if isinstance(node, ast.BoolOp):
-            return node.values
         if isinstance(node, ast.Subscript):
             return (node.value,)
-        return node.elts if isinstance(node, (ast.Tuple, ast.List)) else ()
+        return node.elts if isinstance(node, (ast.Tuple, ast.List)) else alternatives(node)
 
     def _watch(self, node: ast.expr, assigned: _Assigned) -> None:
         """Record what an expression is, and what it comes from."""

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from gclint.code.file import SourceFile
 from gclint.code.names import names
-from gclint.code.walk import assigned, last_name, text_of, walk
+from gclint.code.walk import alternatives, assigned, last_name, text_of, walk
 from gclint.model import known, tensors
 from gclint.model.asking import LAYER, OF_LAYERS
 from gclint.model.frames import Frame
@@ -983,9 +983,9 @@ def _is_freed(thing: Thing, caches: Set[Root]) -> bool:
 
 def _listed(node: ast.expr) -> Iterator[ast.expr]:
     """Yield what may be in a list that is written out; the expression itself if it is no such list."""
-    if isinstance(node, ast.IfExp):
-        yield from _listed(node.body)
-        yield from _listed(node.orelse)
+    ways = alternatives(node)
+    if ways:
+        yield from (part for each in ways for part in _listed(each))
     elif isinstance(node, (ast.List, ast.Tuple)):
         yield from node.elts
     else:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from gclint.code.walk import Arg, walk
+from gclint.code.walk import Arg, alternatives, walk
 from gclint.network.binding import Binding, BoundArgument, bind
 from gclint.network.evaluation.classes import ClassInfo, nodes_of
 from gclint.network.evaluation.signature import Parameter, Signature
@@ -154,8 +154,9 @@ def _given_to(node: ast.AST, name: str) -> Iterator[ast.expr]:
 
 def _is_rotation(value: ast.expr, self_name: str | None) -> bool:
     """Return whether a value comes from a rotary embedding of the object."""
-    if isinstance(value, ast.IfExp):
-        return _is_rotation(value.body, self_name) or _is_rotation(value.orelse, self_name)
+    ways = alternatives(value)
+    if ways:
+        return any(_is_rotation(each, self_name) for each in ways)
     while isinstance(value, (ast.Call, ast.Subscript, ast.Attribute)):
         holder = value.func if isinstance(value, ast.Call) else value.value
         if isinstance(value, ast.Attribute) and isinstance(holder, ast.Name):

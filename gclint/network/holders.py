@@ -11,7 +11,7 @@ from gclint.code.file import SourceFile
 from gclint.code.lines import normal
 from gclint.code.remembered import remembered
 from gclint.code.tree import statements_around
-from gclint.code.walk import arguments, called_name, statements_in, walk
+from gclint.code.walk import alternatives, arguments, called_name, statements_in, walk
 from gclint.network.evaluation.body import COMPUTED, COMPUTING, Body, NameBinding, collect_bindings
 from gclint.network.evaluation.classes import ClassInfo, may_have
 from gclint.network.evaluation.modules import ModuleInfo
@@ -81,11 +81,9 @@ def _returning(file: SourceFile) -> tuple[tuple[str, frozenset[str]], ...]:
 
 def _holders(value: ast.expr) -> Iterator[str]:
     """Yield the attributes of an object of which an expression may be an item."""
-    if isinstance(value, ast.IfExp):
-        yield from (name for each in (value.body, value.orelse) for name in _holders(each))
-    elif isinstance(value, (ast.Tuple, ast.List)):
-        yield from (name for each in value.elts for name in _holders(each))
-    elif isinstance(value, ast.Subscript):
+    parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else alternatives(value)
+    yield from (name for each in parts for name in _holders(each))
+    if isinstance(value, ast.Subscript):
         holder = value.value
         if isinstance(holder, ast.Attribute) and isinstance(holder.value, ast.Name):
             yield holder.attr

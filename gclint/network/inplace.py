@@ -11,7 +11,7 @@ from functools import cached_property
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.tree import blocks_of
-from gclint.code.walk import FunctionNode, arguments, dotted_name, last_name, text_of, walk
+from gclint.code.walk import FunctionNode, alternatives, arguments, dotted_name, last_name, text_of, walk
 from gclint.model import leaves
 from gclint.model.attributes import new_spaces
 from gclint.model.known import IN_PLACE_AT
@@ -213,14 +213,11 @@ def _beginnings(value: ast.expr) -> Iterator[ast.expr]:
     while waiting:
         each = waiting.pop()
         yield each
-        if isinstance(each, (ast.Attribute, ast.Subscript, ast.Starred, ast.NamedExpr)):
+        waiting += alternatives(each)
+        if isinstance(each, (ast.Attribute, ast.Subscript, ast.Starred)):
             waiting.append(each.value)
         elif isinstance(each, ast.Call):
             waiting += [each.func, *(each.args if last_name(each.func) in SAME else ())]
-        elif isinstance(each, ast.IfExp):
-            waiting += [each.body, each.orelse]
-        elif isinstance(each, ast.BoolOp):
-            waiting += each.values
         elif isinstance(each, (ast.Tuple, ast.List)):
             waiting += each.elts
 

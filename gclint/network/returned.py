@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gclint.code.remembered import remembered
-from gclint.code.walk import dotted_name, names_in, walk
+from gclint.code.walk import alternatives, dotted_name, names_in, walk
 from gclint.network.binding import BoundArgument
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
@@ -27,8 +27,9 @@ def _is_tuple(scope: Scope, value: ast.expr, known: dict[str, bool] | None = Non
     known = {} if known is None else known
     if isinstance(value, ast.Tuple):
         return True
-    if isinstance(value, ast.IfExp):
-        return _is_tuple(scope, value.body, known) and _is_tuple(scope, value.orelse, known)
+    ways = alternatives(value)
+    if ways:
+        return all(_is_tuple(scope, each, known) for each in ways)
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
         # Only a tuple can be added to a tuple.
         return _is_tuple(scope, value.left, known) or _is_tuple(scope, value.right, known)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gclint.code.names import names
-from gclint.code.walk import arguments, dotted_name
+from gclint.code.walk import alternatives, arguments, dotted_name
 from gclint.network.evaluation.body import unstarred
 from gclint.network.evaluation.scope import Scope
 
@@ -62,7 +62,7 @@ def _is_alias(scope: Scope, name: str, holders: Holders, seen: set[tuple[Scope, 
 
 def _denotes(scope: Scope, value: ast.expr, holders: Holders, seen: set[tuple[Scope, str]]) -> bool:
     """Return whether an expression refers to the content of a holder, rather than to its output."""
-    parts: Iterable[ast.expr] = ()
+    parts: Iterable[ast.expr] = alternatives(value)
     if isinstance(value, ast.Name):
         return _is_alias(scope, value.id, holders, seen)
     if isinstance(value, ast.Attribute):
@@ -79,14 +79,10 @@ def _denotes(scope: Scope, value: ast.expr, holders: Holders, seen: set[tuple[Sc
             parts = (arg.value for arg in arguments(value))
         elif isinstance(value.func, ast.Attribute) and value.func.attr in _VIEWS:
             parts = (value.func.value,)
-    elif isinstance(value, (ast.Subscript, ast.NamedExpr)):
+    elif isinstance(value, ast.Subscript):
         parts = (value.value,)
-    elif isinstance(value, ast.IfExp):
-        parts = (value.body, value.orelse)
     elif isinstance(value, ast.BinOp):
         parts = (value.left, value.right)
-    elif isinstance(value, ast.BoolOp):
-        parts = value.values
     elif isinstance(value, (ast.List, ast.Tuple)):
         parts = map(unstarred, value.elts)
     elif isinstance(value, (ast.ListComp, ast.GeneratorExp)):

@@ -17,6 +17,7 @@ from gclint.code.walk import (
     FUNCTIONS,
     LOOPS,
     FunctionNode,
+    alternatives,
     children,
     is_constant,
     last_name,
@@ -143,8 +144,9 @@ def _fresh_names(function: FunctionNode) -> set[str]:
 
 def _is_fresh(node: ast.expr, names: Collection[str]) -> bool:
     """Tell whether an expression is a cache of this call, or what another one has given back."""
-    if isinstance(node, ast.IfExp):
-        return _is_fresh(node.body, names) and _is_fresh(node.orelse, names)
+    ways = alternatives(node)
+    if ways:
+        return all(_is_fresh(each, names) for each in ways)
     if isinstance(node, ast.Name):
         return node.id in names
     if isinstance(node, ast.Call):

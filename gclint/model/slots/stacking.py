@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gclint.code.walk import children, dotted_name, last_name, walk
+from gclint.code.walk import alternatives, children, dotted_name, last_name, walk
 
 _KINDS = frozenset(("ModuleList", "Sequential"))
 _APPENDING = "append"
@@ -131,8 +131,9 @@ def _makes_layers(
 
 def _is_layer(node: ast.expr, turn: _Turn, calls: Collection[ast.AST]) -> bool:
     """Tell whether an expression is a layer that is made here, with this turn's number if with any."""
-    if isinstance(node, ast.IfExp):
-        return _is_layer(node.body, turn, calls) and _is_layer(node.orelse, turn, calls)
+    ways = alternatives(node)
+    if ways:
+        return all(_is_layer(each, turn, calls) for each in ways)
     if isinstance(node, ast.Name):
         return node.id in turn.layers
     if not isinstance(node, ast.Call) or node not in calls:
