@@ -6,12 +6,14 @@ import ast
 from collections.abc import Collection, Iterator, Set
 
 from gclint.code.file import SourceFile
+from gclint.code.likely import likely_imported
 from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.paths import behind_line
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.edit.replaced import files_imported
 from gclint.edit.switching import computes_names
+from gclint.edit.users import module_word
 from gclint.model.attributes import spaces_of
 from gclint.model.importing import names_any
 from gclint.model.notes import quoted
@@ -61,12 +63,7 @@ def _forwards_replaced(network: Network, blocks: Collection[ClassInfo]) -> Itera
     around = {base for info in blocks for base in info.mro}
     around |= {site.owner for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
     named, words = {each.file for each in around} | {network.file}, {each.name for each in around}
-    files = _replacing(network)
-    for file in files:
-        is_own = file is network.file or file in files_imported(network)
-        is_near = is_own or names_any(spaces, file, named, words)
-        if not is_near and (len(files) > _MOST_FILES or not _may_name(file, network.holding_attributes)):
-            continue
+    for file, is_near in _replacing(network, named, words):
         if not replacements(file):
             continue  # Its module need not be kept.
         space = spaces.of(file)
@@ -132,14 +129,32 @@ def _holds_others(name: str, network: Network, blocks: Collection[ClassInfo]) ->
     return bool(held) and all(held_classes(each).isdisjoint(blocks) for each in held)
 
 
-@remembered
-def _replacing(network: Network) -> list[SourceFile]:
-    """Return the files of a run, or around it, that may replace a ``forward`` by their words."""
+def _replacing(
+    network: Network, named: Set[SourceFile], words: Set[str]
+) -> Iterator[tuple[SourceFile, bool]]:
+    """Yield the files of a run, or around it, that may replace a block's ``forward``, and which are near.
+
+    Args:
+        network: the file that runs the blocks.
+        named: the modules of the blocks, and of what runs them.
+        words: the names of these classes.
+    """
     project = network.project
-    found = project.chosen(files_mentioning(project, *WORDS), REPLACING, "", network.file)
-    for file in found:
-        project.consult(network.file, file.path)
-    return found
+    files = project.chosen(files_mentioning(project, *WORDS), REPLACING, "", network.file)
+    key = " ".join(sorted({*words, *map(module_word, named)}))
+    is_small = len(files) <= _MOST_FILES
+    attributes = sorted(network.holding_attributes)
+    if is_small:
+        key = "|".join((key, *attributes))
+    # The verdict depends on the text of these alone; of most files, nothing matters but the words.
+    likely = set(project.chosen((each.path for each in files), REPLACING, key, network.file))
+    own = {network.file, *files_imported(network)}
+    for file in files:
+        if file in own or file in likely:
+            project.consult(network.file, file.path)
+            is_near = file in own or names_any(spaces_of(project), file, named, words)
+            if is_near or (is_small and _may_name(file, attributes)):
+                yield file, is_near
 
 
 @remembered
@@ -147,5 +162,16 @@ def _has_words(file: SourceFile) -> bool:
     return any(True for _ in places_of_words(file.text))
 
 
-REPLACING = Topic("replacing", lambda file, _key: _has_words(file), is_about_others=True)
-"""Which files have words of what replaces a ``forward``."""
+def _may_replace(file: SourceFile, key: str) -> bool:
+    """Tell whether a file has words of what replaces a ``forward``, and may name what the key has.
+
+    The key is empty, or has words of which a file imports one; behind these, in small projects, follow
+    attributes of which it may read one instead.
+    """
+    words, *attributes = key.split("|")
+    is_likely = not key or not likely_imported(file).isdisjoint(words.split())
+    return (is_likely or ("|" in key and _may_name(file, attributes))) and _has_words(file)
+
+
+REPLACING = Topic("replacing", _may_replace, is_about_others=True)
+"""Which files may replace the ``forward`` of some blocks, as far as their words tell."""

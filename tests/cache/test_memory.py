@@ -24,6 +24,8 @@ from tests.cache.shell import BASE, CHECKPOINTED_BASE, MODEL, OWN, write_project
 
 _SWITCH = "def enable(model):\n    model.gradient_checkpointing = True\n"
 _PATCH = "from package.models.own.modeling_own import BaseBlock\nBaseBlock.forward = print\n"
+_PATCH_OF_ANY = "def patch(thing):\n    thing.forward = print\n"
+_PATCH_OF_LAYERS = "def patch(model):\n    for layer in model.layers:\n        layer.forward = print\n"
 _CHECKPOINT = """from torch.utils.checkpoint import checkpoint
 
 from package.models.own.modeling_own import BaseBlock, MyModel
@@ -67,6 +69,8 @@ _TEXTS = (
     MODEL.replace("class MyBlock(BaseBlock):", "class MyBlock(BaseBlock):  # gclint: ignore[GC001]"),
     _SWITCH,
     _PATCH,
+    _PATCH_OF_ANY,
+    _PATCH_OF_LAYERS,
     _CHECKPOINT,
     _SUBCLASS,
     _MODULAR,
@@ -155,6 +159,19 @@ def test_only_what_hangs_on_an_edit_is_judged_again(project: Path) -> None:
     (_models() / "base/modeling_base.py").write_text(CHECKPOINTED_BASE, encoding="utf-8")
     assert _agree(project, paths) < 3
     assert _agree(project, paths) == 3
+
+
+def test_a_file_that_replaces_something_else_matters_to_no_other(project: Path) -> None:
+    paths = [Path("package")]
+    other = _models() / "other/modeling_other.py"
+    _write(other, _PATCH_OF_ANY)
+    _agree(project, paths)
+    known = _agree(project, paths)
+    _write(other, f"{_PATCH_OF_ANY}\n\nMORE = 1\n")
+    assert _agree(project, paths) == known - 1
+    for text in (_PATCH_OF_LAYERS, _PATCH):
+        _write(other, text)
+        assert _agree(project, paths) < known - 1
 
 
 def test_what_was_found_as_a_whole_stands_as_long_as_nothing_of_it_changes(project: Path) -> None:
