@@ -49,7 +49,7 @@ def place_in(statement: ast.AST, node: ast.expr) -> CodePlace:
     arms: tuple[Arm, ...] = ()
     records = True
     while isinstance(statement, ast.stmt) and any(blocks_of(statement)):
-        blocks = (block for block in blocks_of(statement) if any(_contains(each, node) for each in block))
+        blocks = (block for block in blocks_of(statement) if any(contains(each, node) for each in block))
         block = next(blocks, None)
         if block is None:
             return CodePlace(loops, arms, None, records)
@@ -59,11 +59,12 @@ def place_in(statement: ast.AST, node: ast.expr) -> CodePlace:
             loops = (*loops, statement)
         elif isinstance(statement, WITHS):
             records = records and not any(stops_gradients(each.context_expr) for each in statement.items)
-        statement = next(each for each in block if _contains(each, node))
+        statement = next(each for each in block if contains(each, node))
     return CodePlace(loops, arms, statement if isinstance(statement, ast.stmt) else None, records)
 
 
-def _contains(statement: ast.stmt, node: ast.expr) -> bool:
+def contains(statement: ast.stmt, node: ast.expr) -> bool:
+    """Tell whether an expression of a file is in a statement of it."""
     start, end = (statement.lineno, statement.col_offset), (statement.end_lineno, statement.end_col_offset)
     return start <= (node.lineno, node.col_offset) < end
 

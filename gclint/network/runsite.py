@@ -29,6 +29,7 @@ from gclint.network.evaluation.values import (
     Values,
     items_of,
 )
+from gclint.network.narrowing import narrowed
 from gclint.network.search import CHECKPOINT_METHODS, RUNNING_METHODS, Holders, may_be_block
 from gclint.network.wrapped import unwrap, written_arguments
 from gclint.observations import Observed
@@ -218,7 +219,13 @@ def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
         # Two loops may use the same name for their variables.
         site.peers = by_receiver.setdefault((structure(site.receiver), site.blocks), Peers())
         site.peers.add(site.call, site.loops)
-    return sites
+    return [site for site in sites if not site.blocks or _is_narrowed(site)]
+
+
+def _is_narrowed(site: RunSite) -> bool:
+    """Leave a call only the blocks that it may run by the tests around it; return whether it runs any."""
+    site.blocks = narrowed(site.scope, site.call, site.receiver, site.blocks)
+    return bool(site.blocks)
 
 
 def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> Iterator[RunSite]:
