@@ -301,16 +301,27 @@ class ToyModel(PreTrainedModel):
 """
 
 
-@pytest.mark.parametrize(("target", "differ", "left"), [("5.23", 1, "warning"), ("4.40", 0, "note")])
+@pytest.mark.parametrize(
+    ("target", "more", "differ", "left"),
+    [
+        ("5.23", "", 1, "warning"),
+        ("4.40", "", 0, "note"),
+        ("5.23", "from transformers.models.seal.modeling_seal import SealAttention", 0, "note"),
+        ("5.23", "from transformers.models.seal.modeling_seal import nn as torch_nn", 1, "warning"),
+        ("5.23", "from transformers.models.seal import SealAttention", 1, "warning"),
+        ("5.23", "from transformers.models.otter.modeling_otter import OtterAttention", 1, "warning"),
+    ],
+)
 def test_classes_of_a_release_that_is_not_used_are_not_known(
-    target: str, differ: int, left: str, tmp_path: Path
+    target: str, more: str, differ: int, left: str, tmp_path: Path
 ) -> None:
+    derived = more + _DERIVED
     for name, text in _LIBRARY.items():
         path = tmp_path / "site/transformers" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     settings = Settings(library=tmp_path / "site/transformers", target_version=releases(target))
-    assert len(_found(tmp_path, "GC101", _DERIVED, settings)) == differ
-    (finding,) = _found(tmp_path, "GC301", _DERIVED, settings)
+    assert len(_found(tmp_path, "GC101", derived, settings)) == differ
+    (finding,) = _found(tmp_path, "GC301", derived, settings)
     assert finding.level is not None
     assert finding.level.value == left

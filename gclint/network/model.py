@@ -31,6 +31,7 @@ from gclint.network.exclusion import (
 from gclint.network.further_sites import foreign_sites, with_seen, with_substitutes
 from gclint.network.gradient import Gradients
 from gclint.network.holders import accessors, holding_attributes, single_attributes
+from gclint.network.importers import words_in
 from gclint.network.runsite import RunSite, run_sites
 from gclint.network.search import Holders
 from gclint.network.support import supports_checkpointing
@@ -77,9 +78,23 @@ class Network:
 
     def is_of_other_release(self, info: ClassInfo) -> bool:
         """Return whether a class, or a base, is known from a release that the file does not run with."""
-        trees = filter(None, (self.project.home(each.file) for each in info.mro))
+        trees = [each for each in (self.project.home(base.file) for base in info.mro) if each is not None]
+        if self._imports_missing and any(each != self.project.home(self.file) for each in trees):
+            return True
         found = filter(None, (each.releases for each in trees))
         return any(each.within(self.releases) is None for each in found)
+
+    @cached_property
+    def _imports_missing(self) -> bool:
+        """Whether a model of the library that the file imports names of does not have one of them."""
+        for statement in self.file.outline.imports:
+            module = statement.module or ""
+            if module.startswith(f"{LIBRARY}.") and statement.is_always_run:
+                found = self.project.module(self.file, module, 0)
+                names = {each.name or "" for each in statement.names}
+                if found is not None and not names <= words_in(found) and found.path.stem != "__init__":
+                    return True
+        return False
 
     def only_known_release(self, info: ClassInfo) -> Releases | None:
         """Return the release that a class of the library is known from, if the file may run with others."""
