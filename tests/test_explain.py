@@ -511,6 +511,15 @@ def test_odd_names_are_found(folder: Path, name: str) -> None:
     assert "The class `OtterLayer`" in run.stdout
 
 
+def test_a_folder_with_the_file_alone_is_not_empty(folder: Path) -> None:
+    (folder / "own" / "none").mkdir(parents=True)
+    (folder / "own" / "layers.py").write_text(_BLOCK, encoding="utf-8")
+    assert _run("own/layers.py:1", "own").exit_code == 0
+    run = _run("own/layers.py:1", "own/none")
+    assert (run.exit_code, run.stdout) == (2, "")
+    assert "own/none" in run.stderr.replace("\\", "/")
+
+
 def test_line_of_a_million_characters_is_not_printed_whole(folder: Path) -> None:
     (folder / "modeling_long.py").write_text(f"x = [{'1,' * 50_000}]\n", encoding="utf-8")
     run = _run("modeling_long.py:1")

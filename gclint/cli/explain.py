@@ -137,7 +137,10 @@ def _given(path: Path, paths: Sequence[Path], settings: Settings) -> tuple[Setti
     from gclint.code.discovery import survey
 
     found = survey([*paths, path], settings)
-    for problem in (*found.problems, *found.empty):
+    # A folder with the file itself is not empty.
+    around = path.absolute().parents
+    empty = (each for each in found.empty if each.path.absolute() not in around)
+    for problem in (*found.problems, *empty):
         raise CannotRun(f"{problem.path}: {problem.message}")
     if paths:
         return found.settings, [*found.files, path]
