@@ -11,7 +11,7 @@ from gclint.level import Level
 from gclint.network.evaluation.classes import CHECKPOINTING_BASE, ClassInfo
 from gclint.network.model import Network
 from gclint.network.runsite import RunSite
-from gclint.releases import FIRST_WITH_EVERY_N_LAYERS, FIRST_WITH_OFFLOADING
+from gclint.releases import FIRST_NON_REENTRANT, FIRST_WITH_EVERY_N_LAYERS, FIRST_WITH_OFFLOADING
 from gclint.wording import listed_code
 
 
@@ -30,8 +30,9 @@ class LegacyCheckpointBranch(BlockRule):
     It is not: the block is recomputed. The branch only does less than the base class. `every_n_layers` counts
     nothing but layers, so that it has no effect on the block; caches stay on unless the model itself
     disables them; and a branch that calls torch's function instead of the one that the library sets gets
-    neither `gradient_checkpointing_kwargs` nor `offload`. The message names what there is of this in the
-    releases that the code may run with.
+    neither `gradient_checkpointing_kwargs` nor `offload`. Reentrant checkpointing, the default before
+    transformers 5.0, raises an error for arguments that the branch passes by keyword. The message names
+    what there is of this in the releases that the code may run with.
 
     ## Example
 
@@ -99,6 +100,11 @@ class LegacyCheckpointBranch(BlockRule):
 
 def _lacking(network: Network, block: ClassInfo, site: RunSite) -> Iterator[str]:
     """Yield what the base class does for a block, and what recomputes it does not, as clauses."""
+    if site.keywords:
+        is_default = network.releases.come_before(FIRST_NON_REENTRANT)
+        default = f", the default before transformers {FIRST_NON_REENTRANT}," if is_default else ""
+        given = f"the keyword{'s' * (len(site.keywords) > 1)} {listed_code(site.keywords)}"
+        yield f"reentrant checkpointing{default} raises an error for {given}"
     if _takes_cache(network, block):
         yield "the model has to switch its cache off itself"
     ignored = []

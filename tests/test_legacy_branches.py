@@ -47,6 +47,9 @@ _BRANCH = """\
 _LIBRARY = _BRANCH.format(function="self._gradient_checkpointing_func(layer.__call__, hidden_states)")
 _TORCH = _BRANCH.format(function="checkpoint(layer, hidden_states, use_reentrant=False)")
 _OPTIONS = _BRANCH.format(function="checkpoint(layer, hidden_states, **self.gradient_checkpointing_kwargs)")
+_KEYWORDS = _LIBRARY.replace("hidden_states)\n", "hidden_states, mask=None, scale=1)\n")
+_UNMINDED = _TORCH.replace("use_reentrant", "mask=None, use_reentrant")
+_REENTRANT = "raises an error for the keywords `mask` and `scale`"
 _CACHES = "the model has to switch its cache off itself"
 
 
@@ -86,6 +89,14 @@ def _ignored(options: str) -> str:
             [_ignored("`every_n_layers`, `gradient_checkpointing_kwargs` and `offload`")],
         ),
         ("5.17", _OPTIONS, "", [_ignored("`every_n_layers`")]),
+        ("5.15", _KEYWORDS, "", [f"reentrant checkpointing {_REENTRANT}"]),
+        (
+            "4.53",
+            _KEYWORDS,
+            "",
+            [f"reentrant checkpointing, the default before transformers 5.0, {_REENTRANT}"],
+        ),
+        ("4.53", _UNMINDED, "", [_ignored("`gradient_checkpointing_kwargs`")]),
     ],
 )
 def test_what_a_branch_lacks(folder: Folder, release: str, loop: str, cache: str, lacking: list[str]) -> None:

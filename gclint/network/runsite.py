@@ -13,6 +13,7 @@ from gclint.code.walk import (
     Loop,
     arguments,
     dotted_name,
+    is_constant,
     structure,
     walk,
     walk_scope,
@@ -179,6 +180,15 @@ class RunSite:
         given = written_arguments(self.scope, arguments(self.call))
         named = (arg for arg in given if arg.keyword == name)
         return next(named, None) if self.checkpointed else None
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """The arguments for blocks that a checkpointed call passes by keyword, which needs no reentry."""
+        given = self.option("use_reentrant")
+        if not self.checkpointed or (given is not None and is_constant(given.value, False)):
+            return ()
+        passed = _passed_on(self.scope, arguments(self.call))
+        return tuple(arg.keyword for arg in passed if arg.keyword is not None)
 
     @property
     def may_be_non_reentrant(self) -> bool:
