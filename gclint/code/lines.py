@@ -17,7 +17,7 @@ from operator import attrgetter
 from gclint.code.file import SourceFile
 from gclint.code.remembered import remembered
 from gclint.code.trainer_settings import are_settings, comments
-from gclint.code.walk import walk
+from gclint.code.walk import all_nodes
 
 _LAYOUT = (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 _START = attrgetter("start")
@@ -127,7 +127,7 @@ def begins_in_string(file: SourceFile, row: int) -> bool:
 @remembered
 def _strings(file: SourceFile) -> tuple[list[int], list[int]]:
     """Return the first rows of strings of several rows, and the last row up to there that one is on."""
-    nodes = () if file.tree is None else walk(file.tree.module)
+    nodes = all_nodes(file.tree)
     strings = (
         node
         for node in nodes

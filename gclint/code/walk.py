@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from gclint.code.names import names
-from gclint.code.tree import DEFINITIONS, blocks_of
+from gclint.code.remembered import remembered
+from gclint.code.tree import DEFINITIONS, Tree, blocks_of
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -154,6 +155,17 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes below ``node``, without the bodies of nested functions and classes."""
     return _walk(_backwards(node), _ENDS_OF_SCOPE)
+
+
+def all_nodes(tree: Tree | None) -> Sequence[ast.AST]:
+    """Return all nodes of a tree, each before those below it; none without one."""
+    return () if tree is None else listing(tree)[0]
+
+
+@remembered
+def listing(tree: Tree) -> tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]:
+    """Return all nodes of a tree, and which part of that its definitions are; many ask for them."""
+    return listed(tree.module)
 
 
 def listed(node: ast.AST) -> tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]:

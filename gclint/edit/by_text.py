@@ -9,7 +9,7 @@ from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.paths import behind_line
 from gclint.code.remembered import remembered
-from gclint.code.walk import called_name, children, dotted_name, text_of, walk
+from gclint.code.walk import all_nodes, called_name, children, dotted_name, text_of
 from gclint.edit.replaced import files_imported, is_machinery
 from gclint.edit.users import users
 from gclint.model.notes import quoted
@@ -40,7 +40,7 @@ def text_doubts(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str
 def _setting_any(file: SourceFile) -> tuple[tuple[str, int], ...]:
     """Return the code and rows of a file that may set names of which nothing is known."""
     tree = file.tree if any(mentions(file.text, word) for word in _WORDS) else None
-    nodes = () if tree is None else tuple(walk(tree.module))
+    nodes = all_nodes(tree)
     parents = {child: node for node in nodes for child in children(node)}
     return tuple(_placed(node) for node in nodes if _may_set(node, parents.get(node)))
 
@@ -69,7 +69,7 @@ def _may_set(node: ast.AST, parent: ast.AST | None) -> bool:
 def _naming(file: SourceFile, names: Collection[str]) -> Iterator[tuple[str, int]]:
     """Yield the calls of a file that get the full name of something of a class as a text."""
     tree = file.tree if any(mentions(file.text, name) for name in names) else None
-    for node in walk(tree.module) if tree else ():
+    for node in all_nodes(tree):
         for each in node.args if isinstance(node, ast.Call) else ():
             parts = (text_of(each) or "").split(".")
             if len(parts) > 1 and all(map(str.isidentifier, parts)) and not set(parts[1:]).isdisjoint(names):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.remembered import remembered
-from gclint.code.walk import arguments, walk
+from gclint.code.walk import all_nodes, arguments, walk
 from gclint.edit.edits import LINE_LENGTH
 from gclint.edit.places import argument_spans
 from gclint.finding import Applicability, Edit, Refusal
@@ -279,9 +279,11 @@ def _stands_still(node: ast.expr, file: SourceFile) -> bool:
 def _bound_from_inside(file: SourceFile) -> frozenset[str]:
     """Return the names of a file that functions bind outside of themselves."""
     tree = file.tree if any(mentions(file.text, word) for word in ("global", "nonlocal")) else None
-    nodes = () if tree is None else walk(tree.module)
     return frozenset(
-        name for each in nodes if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names
+        name
+        for each in all_nodes(tree)
+        if isinstance(each, (ast.Global, ast.Nonlocal))
+        for name in each.names
     )
 
 
@@ -329,7 +331,7 @@ def _place(node: ast.expr) -> tuple[int, int]:
 @remembered
 def _calls_in_texts(file: SourceFile) -> frozenset[tuple[int, int]]:
     """Return where calls in f-strings stand."""
-    texts = (each for each in walk(file.tree.module) if isinstance(each, ast.JoinedStr)) if file.tree else ()
+    texts = (each for each in all_nodes(file.tree) if isinstance(each, ast.JoinedStr))
     return frozenset(_place(node) for text in texts for node in walk(text) if isinstance(node, ast.Call))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from gclint.code.file import SourceFile
 from gclint.code.lines import mentions
 from gclint.code.remembered import remembered
-from gclint.code.walk import FUNCTIONS, last_name, text_of, walk
+from gclint.code.walk import FUNCTIONS, all_nodes, last_name, text_of, walk
 from gclint.edit.replaced import files_imported
 from gclint.edit.users import files_beside, topic_beside, users_naming
 from gclint.model.callees import LOOKING_AROUND
@@ -67,13 +67,13 @@ def _is_hooking_itself(info: ClassInfo) -> bool:
 def _is_hooking(file: SourceFile) -> bool:
     """Return whether a file registers such hooks, on whatever it is."""
     tree = file.tree if mentions(file.text, _WORD) else None
-    return tree is not None and any(True for _ in _hooking(walk(tree.module), file))
+    return tree is not None and any(True for _ in _hooking(all_nodes(tree), file))
 
 
 @remembered
 def _is_hooking_others(file: SourceFile) -> bool:
     """Return whether a file does so on something else than ``self``, which only that class is about."""
-    hooking = _hooking(walk(file.tree.module), file) if file.tree is not None and _is_hooking(file) else ()
+    hooking = _hooking(all_nodes(file.tree), file) if _is_hooking(file) else ()
     return any(last_name(getattr(each, "value", each)) != "self" for each in hooking)
 
 
@@ -119,7 +119,7 @@ def _functions(hook: ast.expr, file: SourceFile) -> list[ast.AST]:
 
 def _named(hook: ast.expr, file: SourceFile) -> list[ast.AST]:
     tree = file.tree if isinstance(hook, ast.Name) else None
-    return [each for each in (walk(tree.module) if tree else ()) if last_name(hook) in _bound(each)]
+    return [each for each in all_nodes(tree) if last_name(hook) in _bound(each)]
 
 
 def _bound(node: ast.AST) -> tuple[str | None, ...]:

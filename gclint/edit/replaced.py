@@ -14,7 +14,7 @@ from gclint.code.paths import behind_line, shown
 from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
-from gclint.code.walk import dotted_name, last_name, walk
+from gclint.code.walk import all_nodes, dotted_name, last_name, walk
 from gclint.edit.recomputed import classes_run
 from gclint.edit.surroundings import is_of
 from gclint.edit.users import files_beside, module_word, topic_beside
@@ -274,7 +274,7 @@ def _attributes_called(file: SourceFile) -> frozenset[str]:
     """Return the attributes that a file calls, except below ``self``, and all that it reads of imports."""
     imported = {each.bound for each in file.outline.all_imported()}
     found = set[str]()
-    for node in () if file.tree is None else walk(file.tree.module):
+    for node in all_nodes(file.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             holder = node.func.value
             while isinstance(holder, (ast.Attribute, ast.Subscript)):

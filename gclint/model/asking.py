@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from gclint.code.file import SourceFile
 from gclint.code.names import names
 from gclint.code.remembered import remembered
-from gclint.code.walk import FUNCTIONS, last_name, text_of, walk
+from gclint.code.walk import FUNCTIONS, all_nodes, last_name, text_of, walk
 from gclint.model import known
 from gclint.model.notes import quoted
 from gclint.model.usage import SETTERS
@@ -55,7 +55,7 @@ def questions(file: SourceFile) -> dict[int, tuple[str, str]]:
     classes: list[ast.ClassDef] = []
     layer = {LAYER, *(each.bound for each in file.outline.all_imported() if each.name == LAYER)}
     plain, tried, switching = set[ast.AST](), set[ast.AST](), set[ast.AST]()
-    for node in () if file.tree is None else walk(file.tree.module):
+    for node in all_nodes(file.tree):
         plain.update(_plain(node))
         classes += [node] if isinstance(node, ast.ClassDef) else []
         name, text = last_name(node), text_of(node)

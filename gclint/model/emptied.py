@@ -24,6 +24,8 @@ from gclint.verify.worker.vocabulary import PLAIN_CACHES, USE_CACHE
 _CACHE = Root(Kind.MADE, "what may be a cache")
 _PARTS = PLAIN_CACHES | known.CACHE_PARTS
 """Attributes that are caches."""
+_WITHOUT_LOOKING = _PARTS | FIGURES
+"""Attributes that tell nothing of what is in a cache."""
 _LOOKING = frozenset(("isinstance", "type", "id", "hasattr", "getattr", "print"))
 """Functions that see nothing of what is in a cache."""
 
@@ -73,6 +75,8 @@ class Emptied(Compiled):
 
     def _filled_by(self, values: Iterable[Value], frame: Frame) -> frozenset[Block]:
         """Return what has filled values in this function, or in those that it has called."""
+        if not (self._before or self._caching):
+            return frozenset()
         return self._filling(frame) if any(_CACHE in each.roots for each in values) else frozenset()
 
     def _filling(self, frame: Frame) -> frozenset[Block]:
@@ -112,7 +116,7 @@ class Emptied(Compiled):
     ) -> Value:
         """Return an attribute, which is a cache, or something of one."""
         # No cache has those of tensors, and what takes a tensor out of one is seen by itself.
-        if name not in _PARTS | FIGURES:
+        if name not in _WITHOUT_LOOKING:
             self._see_reading((value,), node, frame)
         found = super().attribute(value, name, node, frame, is_optional=is_optional)
         return with_roots(found, (_CACHE,)) if name in _PARTS and not self._inside else found

@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from operator import add, eq, ge, gt, le, lt, mod, ne
 
 from gclint.model import known
@@ -57,6 +57,7 @@ _KINDS = {ast.GeneratorExp: ITERATOR, ast.DictComp: "dict"}
 """The kinds of containers that comprehensions make, unless it is like a list."""
 _DEEPEST = 3
 _LONGEST = 12
+_KEPT = 512
 _BUILTINS = frozenset(dir(builtins))
 
 _FILLED_BY_READING = "collections.defaultdict"
@@ -79,14 +80,11 @@ class Expressions(Calls):
     # -- names and literals
 
     def _value_constant(self, node: ast.Constant, frame: Frame) -> Value:
-        if isinstance(node.value, (str, int, float, bool, bytes, type(None))):
-            return of(Constant(node.value))
-        return PLAIN
+        return _literal(node.value)
 
     def _value_name(self, node: ast.Name, frame: Frame) -> Value:
         home = frame.declared.get(node.id)
-        frames = [home] if home is not None else list(frame.around())
-        for each in frames:
+        for each in frame.around() if home is None else (home,):
             if each.is_of_class and each is not frame:
                 continue
             if each.reading is not None or each is not frame:
@@ -123,7 +121,7 @@ class Expressions(Calls):
         if not imports:
             return value
         kept = Value(value.things.difference(imports), value.roots)
-        return join((kept, *(each.space.resolve(each) for each in imports)))
+        return join([kept, *[each.space.resolve(each) for each in imports]])
 
     def _value_joinedstr(self, node: ast.JoinedStr, frame: Frame) -> Value:
         parts: list[Value | None] = []
@@ -609,6 +607,13 @@ class Expressions(Calls):
             if not (isinstance(each, Constant) and any(each.value is one for one in literals))
         ]
         frame.names[name] = Value(frozenset(kept), value.roots)
+
+
+@lru_cache(maxsize=_KEPT, typed=True)
+def _literal(value: object) -> Value:
+    """Return what a literal is, of which the same few are followed again and again."""
+    is_known = isinstance(value, (str, int, float, bool, bytes, type(None)))
+    return of(Constant(value)) if is_known else PLAIN  # type: ignore[arg-type]
 
 
 def _written(args: Iterable[ast.expr]) -> Iterator[ast.expr]:

@@ -113,9 +113,8 @@ class Externals(Reflection):
         is_calling = name not in CHECKPOINTS and last not in _NEVER_CALLING
         if is_calling and name not in known.MAKERS and parent not in known.TABLES:
             given = self._call_back(call, node, frame)
-        roots = shared(call.all())
         if name in self._vouched:
-            return of(Made(name)) if last[:1].isupper() else self.tensor(call.all(), roots)
+            return of(Made(name)) if last[:1].isupper() else self.tensor(call.all(), shared(call.all()))
         if name in ("torch.vmap", "torch.func.vmap") and call.positional:
             return of(Partial(call.positional[0], (), ()))
         if name in CHECKPOINTS and call.positional:
@@ -317,14 +316,15 @@ class Externals(Reflection):
 
         They may get all else that it gets, the ``receiver`` if it is a method, and what these hold.
         """
-        passed = [each for each in (*call.all(), receiver) if not any(map(self._is_called_back, each.things))]
+        given = call.all()
         called = [
-            Value(frozenset(filter(self._is_called_back, each.things)), each.roots)
-            for each in call.all()
-            if each not in passed
+            Value(functions, each.roots)
+            for each in given
+            if (functions := frozenset(filter(self._is_called_back, each.things)))
         ]
         if not called:
             return NEVER
+        passed = [each for each in (*given, receiver) if not any(map(self._is_called_back, each.things))]
         for _ in range(_DEEPEST_PASSED):
             passed += [self.item(each) for each in passed]
         anything = join((of(Unknown("what a function of another package gives", is_argument=True)), *passed))
@@ -334,8 +334,8 @@ class Externals(Reflection):
         found = []
         for each in called:
             is_external = all(isinstance(thing, External) for thing in each.things)
-            given = tensors_only if is_external else anything
-            found.append(self.call(each, Call((given,), rest=given), node, frame))
+            gets = tensors_only if is_external else anything
+            found.append(self.call(each, Call((gets,), rest=gets), node, frame))
         return join(found)
 
     def _is_called_back(self, thing: Thing) -> bool:

@@ -107,6 +107,6 @@ class Frame:
             found = [way[name] for way in ways if name in way]
             # An attribute counts only where every way assigns it.
             if is_settled or len(found) == len(ways) or not name.startswith("."):
-                is_one = all(each is found[0] for each in found)  # Most names are left as they are.
+                is_one = len({*map(id, found)}) == 1  # Most names are left as they are.
                 merged[name] = found[0] if is_one else join(found)
         self.names = merged

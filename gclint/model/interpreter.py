@@ -92,7 +92,7 @@ class Interpreter(Expressions):
 
     def _follow_expr(self, node: ast.Expr, frame: Frame) -> None:
         self.value(node.value, frame)
-        if isinstance(node.value, ast.Call):
+        if isinstance(node.value, ast.Call) and not self.quiet:
             called = self.quietly(node.value.func, frame).things
             # Others are unknown, or what they do is followed.
             if any(isinstance(each, ModelSetting) or is_argument(each) for each in called):

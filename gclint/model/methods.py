@@ -34,6 +34,7 @@ from gclint.model.values import (
     Thing,
     Unknown,
     Value,
+    each_of,
     join,
     of,
     with_roots,
@@ -94,10 +95,8 @@ class Methods(Externals):
     def call_method(self, method: Method, call: Call, node: ast.expr, frame: Frame) -> Value:
         """Return what a method gives whose object is not of the project."""
         found = [
-            self._call_method(
-                Value(frozenset((each,)), method.receiver.roots), each, method.name, call, node, frame
-            )
-            for each in method.receiver.things
+            self._call_method(alone, thing, method.name, call, node, frame)
+            for thing, alone in each_of(method.receiver)
         ]
         return join(found)
 
@@ -136,7 +135,9 @@ class Methods(Externals):
             return self.deny(call, node, frame)
         if name in known.READING_METHODS and isinstance(thing, (Box, Fixed, Unknown)):
             return self._read_container(receiver, name, call, node)
-        if isinstance(thing, (Box, Unknown)) and name in known.FILLING_METHODS | known.TAKING_METHODS:
+        if isinstance(thing, (Box, Unknown)) and (
+            name in known.FILLING_METHODS or name in known.TAKING_METHODS
+        ):
             self.change(receiver, node, frame)
             if isinstance(thing, Box) and name in known.FILLING_METHODS and call.all():
                 last = call.all()[-1]

@@ -39,6 +39,7 @@ from gclint.model.values import (
     Thing,
     Unknown,
     Value,
+    each_of,
     join,
     of,
     unknown,
@@ -202,9 +203,9 @@ class Objects:
         """Return a tensor that is computed from these."""
         given = tuple(values)
         if self.unrecorded or is_constant(*given):
-            return of(Tensor(is_constant=True), roots=roots)
-        other = (Tensor(is_constant=True),) if self.perhaps_unrecorded else ()
-        return of(Tensor(), *other, roots=roots)
+            return Value(CONSTANT.things, frozenset(roots))
+        things = TENSOR.things | CONSTANT.things if self.perhaps_unrecorded else TENSOR.things
+        return Value(things, frozenset(roots))
 
     def mix(self, target: Value, values: Iterable[Value]) -> None:
         """Follow that values are put into another one in place."""
@@ -484,10 +485,11 @@ class Objects:
     def find(self, kind: Class, name: str, behind: Class | None = None) -> tuple[Value, Class] | None:
         """Return what a class has under a name, and the class that defines it."""
         line = self.line(kind)
-        start = line.index(behind) + 1 if behind in line else 0
-        for each in line[start:]:
-            if isinstance(each, Class) and name in self.spaces.members.get(each, {}):
-                return self.spaces.members[each][name], each
+        for each in line[line.index(behind) + 1 :] if behind in line else line:
+            if isinstance(each, Class):
+                members = self.spaces.members.get(each)
+                if members is not None and name in members:
+                    return members[name], each
         return None
 
     def decorated(self, value: Value, decorators: Sequence[ast.expr], frame: Frame) -> Value:
@@ -658,17 +660,14 @@ class Objects:
 
     def record(self, value: Value, node: ast.AST) -> None:
         """Record the classes of what has an attribute that is read or assigned at a place."""
-        self.spaces.targets.setdefault(node, set()).update(
-            each.kind.node
-            if isinstance(each, Object)
-            else each.node
-            if isinstance(each, Class)
-            else each.what
-            if isinstance(each, Unknown)
-            else ""
-            for each in value.things
-            if not isinstance(each, (ModelSetting, External, Module))
-        )
+        targets = self.spaces.targets.setdefault(node, set())
+        for each in value.things:
+            if isinstance(each, Object):
+                targets.add(each.kind.node)
+            elif isinstance(each, Class):
+                targets.add(each.node)
+            elif not isinstance(each, (ModelSetting, External, Module)):
+                targets.add(each.what if isinstance(each, Unknown) else "")
 
     def name_used(self, names: frozenset[str] | None, value: Value, node: ast.AST) -> None:
         """Record the names, given as texts, of attributes of a value that may be read; None for any."""
@@ -705,8 +704,7 @@ class Objects:
         if is_hook and not any(getattr(each, "name", "") in known.HOOKING_METHODS for each in self.stack):
             self.hook(frame)
         found = [
-            self._attribute(each, Value(frozenset((each,)), value.roots), name, node, frame, is_optional)
-            for each in value.things
+            self._attribute(thing, alone, name, node, frame, is_optional) for thing, alone in each_of(value)
         ]
         return join(found)
 

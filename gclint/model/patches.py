@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -17,7 +17,16 @@ from gclint.code.file import SourceFile
 from gclint.code.naming import names_model
 from gclint.code.outline import ImportedName
 from gclint.code.remembered import remembered
-from gclint.code.walk import FUNCTIONS, FunctionNode, called_name, children, last_name, text_of, walk
+from gclint.code.walk import (
+    FUNCTIONS,
+    FunctionNode,
+    all_nodes,
+    called_name,
+    children,
+    last_name,
+    text_of,
+    walk,
+)
 from gclint.model import known
 from gclint.model.notes import quoted
 from gclint.model.usage import FILLING, SETTERS, Usage, usage_of
@@ -115,7 +124,8 @@ class Hook(NamedTuple):
 def patches(file: SourceFile) -> tuple[Patch | ReplacedPart | Hook, ...]:
     """Return the places of a file that give what it imports or gets another meaning, or hook into modules."""
     usage = Usage(None) if file.tree is None else usage_of(file.tree)
-    functions = _functions(usage) if usage.replacing or usage.hooking else []
+    nodes = all_nodes(file.tree) if usage.replacing or usage.hooking else ()
+    functions = [each for each in nodes if isinstance(each, FUNCTIONS)]
     in_functions = _in_functions(functions)
     imported = [each for each in file.outline.all_imported() if each.name]
     handed = (each for each in imported if each.name in REGISTRIES and each.bound in usage.touched)
@@ -135,7 +145,7 @@ def _patches(
     imports: defaultdict[str, list[ImportedName]] = defaultdict(list)
     for each in file.outline.all_imported():
         imports[each.bound].append(each)
-    bound = _bound(usage) if usage.replacing else {}
+    bound = _bound(all_nodes(file.tree)) if usage.replacing else {}
     functions_at = cache(partial(_functions_at, functions))
     aliases: defaultdict[str, dict[tuple[ImportedName, tuple[str, ...]], None]] = defaultdict(dict)
     for name, values in bound.items():
@@ -178,11 +188,6 @@ def _patches(
             yield Patch(quoted(node), _row(node), None, tuple(text.split(".")), is_imported)
 
 
-def _functions(usage: Usage) -> list[FunctionNode]:
-    nodes = () if usage.tree is None else walk(usage.tree)
-    return [each for each in nodes if isinstance(each, FUNCTIONS)]
-
-
 def _parts_meant(
     node: ast.AST, values: Iterable[ast.AST], functions_at: Callable[[int], list[FunctionNode]]
 ) -> dict[str, None]:
@@ -199,11 +204,10 @@ def _functions_at(functions: Iterable[FunctionNode], row: int) -> list[FunctionN
     return [each for each in functions if each.lineno <= row <= (each.end_lineno or 0)]
 
 
-def _bound(usage: Usage) -> Mapping[str, list[ast.AST]]:
-    """Return what the names of a file may stand for; for parameters, it need not be all."""
+def _bound(nodes: Sequence[ast.AST]) -> Mapping[str, list[ast.AST]]:
+    """Return what the names of a file may stand for, by its nodes; for parameters, it need not be all."""
     found: defaultdict[str, list[ast.AST]] = defaultdict(list)
     given: defaultdict[str, list[ast.AST]] = defaultdict(list)
-    nodes = [] if usage.tree is None else [*walk(usage.tree)]
     for node in nodes:
         if isinstance(node, ast.Call):
             given[last_name(node.func)] += (*node.args, *(each.value for each in node.keywords))
@@ -393,7 +397,7 @@ def _given(file: SourceFile) -> Iterator[ReplacedPart]:
 
 def _applied(file: SourceFile) -> frozenset[str]:
     """Return the names of functions that a method of modules calls with each part."""
-    nodes = () if file.tree is None or "apply" not in file.text else walk(file.tree.module)
+    nodes = all_nodes(file.tree) if "apply" in file.text else ()
     calls = (each for each in nodes if isinstance(each, ast.Call) and called_name(each) == "apply")
     return frozenset(last_name(each) for call in calls for each in call.args)
 

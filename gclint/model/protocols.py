@@ -149,7 +149,8 @@ class Protocols(Objects):
 
     def inside(self, value: Value, *, is_deep: bool = False) -> Iterator[Value]:
         """Yield a value and what is in it: the items of containers, and attributes if ``is_deep``."""
-        waiting, met = [value], set[int]()
+        met: set[int] = set()
+        waiting = [value]
         while waiting:
             each = waiting.pop()
             yield each

@@ -117,8 +117,9 @@ class Reading:
 
 def read(frame: Variables, name: str) -> None:
     """Take note that the function which is being followed reads a variable."""
-    if Reading.current is not None:
-        Reading.current.read(frame, name, frame.names.get(name))
+    current = Reading.current
+    if current is not None and frame.reading is not current:  # Most are its own.
+        current.read(frame, name, frame.names.get(name))
 
 
 def note_binding(frame: Variables, name: str) -> None:

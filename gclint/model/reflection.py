@@ -212,7 +212,8 @@ def _partials(call: Call) -> int:
 def shared(values: Iterable[Value]) -> frozenset[Root]:
     """Return what a change of something would change that shares memory with all of these values."""
     found: set[Root] = set()
-    waiting, seen = list(values), set[int]()
+    seen: set[int] = set()  # It would take longer to make it by its generic type.
+    waiting = list(values)
     while waiting:
         value = waiting.pop()
         if not all(isinstance(each, WITHOUT_PARTS) for each in value.things):

@@ -212,6 +212,8 @@ class Surroundings(Freezing):
         """The call of a method of another package that is followed, with its receiver."""
         self._contexts = set[ast.AST]()
         """The expressions of ``with`` statements that were followed: contexts end."""
+        self._of_settings = set[ast.AST]()
+        """Where attributes of settings were read."""
         self._places: dict[ast.AST, Root] = {}
         self._holders: dict[frozenset[Block], str] = {}
         """The names of the variables for what blocks hold."""
@@ -494,7 +496,10 @@ class Surroundings(Freezing):
         self, thing: Thing, value: Value, name: str, node: ast.AST, frame: Frame, is_optional: bool
     ) -> Value:
         found = super()._attribute(thing, value, name, node, frame, is_optional)
-        return with_roots(found, (_setting(name),)) if isinstance(thing, ModelSetting) else found
+        if not isinstance(thing, ModelSetting):
+            return found
+        self._of_settings.add(node)
+        return with_roots(found, (_setting(name),))
 
     def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_same: bool = False) -> None:
         """Assign a value to a target; what is put into something of another package, that gets."""
@@ -604,7 +609,11 @@ class Surroundings(Freezing):
 
     def _value_call(self, node: ast.Call, frame: Frame) -> Value:
         found = super()._value_call(node, frame)
-        if isinstance(node.func, ast.Attribute) and node.func.attr not in known.READING_METHODS:
+        if (
+            isinstance(node.func, ast.Attribute)
+            and node.func in self._of_settings
+            and node.func.attr not in known.READING_METHODS
+        ):
             holder = self.quietly(node.func.value, frame)
             if any(isinstance(each, ModelSetting) for each in holder.things):
                 is_part = any(map(_is_setting, holder.roots))

@@ -42,7 +42,6 @@ _OF_TENSORS = frozenset(("register_hook", "register_post_accumulate_grad_hook"))
 _LOOKING_UP = frozenset(("getattr", "hasattr", "isinstance", "issubclass", "print", "warn", "warning_once"))
 _METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FUNCTIONS = (*_METHODS, ast.Lambda)
-_NAMES = (ast.Name, ast.Attribute)
 
 Stores: TypeAlias = "dict[str, list[ast.AST]]"
 _Around: TypeAlias = "tuple[ast.AST, ...]"
@@ -81,8 +80,16 @@ class Usage:
         waiting: list[tuple[ast.AST, _Around, bool, str | None]] = [(tree, (), True, None)]
         while waiting:
             node, around, is_setting_up, own = waiting.pop()
+            # Most nodes are of these two kinds, which have nothing below them.
+            if isinstance(node, ast.Name):
+                self._read_name(node, around, own, is_setting_up=is_setting_up)
+                continue
+            if isinstance(node, ast.Constant):
+                if isinstance(node.value, str) and "hook" in node.value and _hooks(node.value):
+                    self.hooking.append(node)
+                continue
             called = None
-            if isinstance(node, _NAMES):
+            if isinstance(node, ast.Attribute):
                 self._read_name(node, around, own, is_setting_up=is_setting_up)
             elif isinstance(node, _FUNCTIONS):
                 name = getattr(node, "name", "")
@@ -95,9 +102,6 @@ class Usage:
             elif isinstance(node, ast.Subscript):
                 if not isinstance(node.ctx, ast.Load):
                     self.replacing.append(node)
-            elif isinstance(node, ast.Constant):
-                if isinstance(node.value, str) and "hook" in node.value and _hooks(node.value):
-                    self.hooking.append(node)
             elif isinstance(node, ast.AugAssign):
                 self.replacing += [node] if isinstance(node.target, ast.Name) else []
             elif isinstance(node, ast.Call):

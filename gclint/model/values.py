@@ -153,15 +153,14 @@ class External:
     name: str
 
 
-@dataclass(frozen=True)
-class Imported:
+class Imported(NamedTuple):
     """A name that an import statement binds."""
 
     module: str
     level: int
     name: str | None
     """None for the module itself."""
-    space: Space = field(repr=False)
+    space: Space
 
 
 @dataclass(frozen=True)
@@ -353,8 +352,9 @@ class Call(NamedTuple):
 
     def all(self) -> tuple[Value, ...]:
         """Return all values that are passed."""
-        found = [*self.positional, *[value for _, value in self.named]]
-        return (*found, *[each for each in (self.rest, self.options) if each is not None])
+        found = (*self.positional, *[value for _, value in self.named]) if self.named else self.positional
+        loose = self.rest is not None or self.options is not None
+        return (*found, *filter(None, (self.rest, self.options))) if loose else found
 
     def argument(self, index: int, name: str = "") -> Value | None:
         """Return what is passed at a place or under a name."""
@@ -430,12 +430,20 @@ def unknown(what: str, roots: Iterable[Root] = ()) -> Value:
 def join(values: Iterable[Value]) -> Value:
     """Return what may be any of these."""
     several = dict.fromkeys(values)
-    if len(several) == 1:
-        return next(iter(several))
+    several.pop(NEVER, None)
+    if len(several) < 2:
+        return next(iter(several), NEVER)
     things = frozenset().union(*[value.things for value in several])
     if len(things) > _MOST_THINGS:
         things = frozenset((Unknown("one of many things"),))
     return Value(things, frozenset().union(*[value.roots for value in several]))
+
+
+def each_of(value: Value) -> list[tuple[Thing, Value]]:
+    """Return what a value may be, each with the value that is only that."""
+    if len(value.things) == 1:
+        return [(each, value) for each in value.things]
+    return [(each, Value(frozenset((each,)), value.roots)) for each in value.things]
 
 
 def with_roots(value: Value, roots: Iterable[Root]) -> Value:

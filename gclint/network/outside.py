@@ -15,9 +15,18 @@ from gclint.code.project import Project
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
 from gclint.code.tree import OffsetTable, Unparsable, line_starts, parsed
-from gclint.code.walk import FUNCTIONS, assigned, dotted_name, is_constant, last_name, text_of, walk
+from gclint.code.walk import (
+    FUNCTIONS,
+    all_nodes,
+    assigned,
+    dotted_name,
+    is_constant,
+    last_name,
+    text_of,
+    walk,
+)
 from gclint.code.word_search import word_ends
-from gclint.network.evaluation.classes import all_nodes, nodes_of
+from gclint.network.evaluation.classes import nodes_of
 
 FLAG = "gradient_checkpointing"
 CHECKPOINT_FUNCTION = "_gradient_checkpointing_func"
@@ -126,7 +135,7 @@ def _own_flags(piece: str) -> set[int]:
 
 
 def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
-    for node in all_nodes(file):
+    for node in all_nodes(file.tree):
         for offset, receiver, value in _settings(file, node, FLAG):
             if last_name(receiver).lower().endswith(_OPTIONS):
                 continue
@@ -145,7 +154,7 @@ def _in_file(file: SourceFile) -> Iterator[OutsideSwitch]:
 
 
 def _functions_set(file: SourceFile) -> Iterator[int]:
-    for node in all_nodes(file):
+    for node in all_nodes(file.tree):
         for offset, receiver, value in _settings(file, node, CHECKPOINT_FUNCTION):
             functions = [each for each in file.outline.around(offset) if not each.is_class]
             function = functions[-1] if functions else None

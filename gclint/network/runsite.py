@@ -11,11 +11,11 @@ from gclint.code.walk import (
     FUNCTIONS,
     Arg,
     Loop,
+    all_nodes,
     arguments,
     dotted_name,
     is_constant,
     structure,
-    walk,
     walk_scope,
 )
 from gclint.network.assignments import Arm, CodePlace, place_in
@@ -151,7 +151,7 @@ class RunSite:
     def calls_only_torch(self) -> bool:
         """Whether a checkpointed call surely uses torch's function, without options that are not known."""
         module, name = self.scope.module, (dotted_name(self.call.func) or "").partition(".")[0]
-        nodes = [] if module.file.tree is None else list(walk(module.file.tree.module))
+        nodes = all_nodes(module.file.tree)
         if not nodes or any(isinstance(each, ast.Global) and name in each.names for each in nodes):
             return False
         plain = {EvaluatedExternal(_TORCHS)}

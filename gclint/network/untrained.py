@@ -10,9 +10,9 @@ from enum import Enum
 from gclint.code.file import SourceFile
 from gclint.code.names import names
 from gclint.code.remembered import remembered
-from gclint.code.walk import arguments, dotted_name, text_of, walk
+from gclint.code.walk import all_nodes, arguments, dotted_name, text_of, walk
 from gclint.network.assignments import GRADIENT_SWITCHES
-from gclint.network.evaluation.classes import ClassInfo, all_nodes, may_have
+from gclint.network.evaluation.classes import ClassInfo, may_have
 from gclint.network.evaluation.modules import ModuleInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ClassValue, Instance
@@ -131,7 +131,7 @@ def _is_recorded_in(module: ModuleInfo, name: str, owner: ClassInfo, depth: int)
 @remembered
 def _mentions(file: SourceFile) -> Counter[str]:
     """Return how often the code of a file names something that may be a class, beside defining it."""
-    return Counter(word for word in map(_mentioned, all_nodes(file)) if word and word.isidentifier())
+    return Counter(word for word in map(_mentioned, all_nodes(file.tree)) if word and word.isidentifier())
 
 
 def _mentioned(node: ast.AST) -> str | None:

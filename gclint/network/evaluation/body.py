@@ -10,7 +10,7 @@ from functools import cached_property
 
 from gclint.code.outline import Definition, Text
 from gclint.code.tree import DEFINITIONS
-from gclint.code.walk import FUNCTIONS, FunctionNode, text_of, walk, walk_scope
+from gclint.code.walk import FUNCTIONS, FunctionNode, last_name, text_of, walk, walk_scope
 
 COMPUTED = "*"
 """The key of attributes with computed names."""
@@ -19,6 +19,7 @@ COMPUTING = ("setattr", *_NAMING)
 """Functions that set an attribute whose name may be computed."""
 ADDING_METHODS = frozenset(("append", "add", "extend", "insert", "update", *_NAMING))
 """Methods that add their last argument to a list or a module."""
+_ADDING = ADDING_METHODS | {"setattr"}
 BINDING_KINDS = frozenset(
     (
         ast.Assign,
@@ -171,6 +172,8 @@ def _bind(collected: defaultdict[str, list[NameBinding]], target: ast.expr, bind
 
 def _bind_addition(collected: defaultdict[str, list[NameBinding]], call: ast.Call) -> None:
     """Record ``name.append(value)`` and similar calls, and ``setattr(self, …, value)``."""
+    if last_name(call.func) not in _ADDING:
+        return  # As most calls.
     given = [*(unstarred(each) for each in call.args), *(each.value for each in call.keywords)]
     if isinstance(call.func, ast.Name) and call.func.id == "setattr" and len(given) == 3:
         holder = _container_key(given[0])

@@ -11,11 +11,10 @@ from gclint.code.file import SourceFile
 from gclint.code.lines import mentions, normal
 from gclint.code.names import names
 from gclint.code.naming import MODEL_BASE
-from gclint.code.outline import Definition, Text
+from gclint.code.outline import Definition
 from gclint.code.project import reachable
 from gclint.code.remembered import remembered
-from gclint.code.tree import DEFINITIONS
-from gclint.code.walk import FUNCTIONS, is_constant, last_name, listed, walk
+from gclint.code.walk import FUNCTIONS, is_constant, last_name, listing, walk
 from gclint.copies.generated import is_modular
 from gclint.network.evaluation.body import COMPUTING, Body
 from gclint.network.evaluation.scope import Scope
@@ -300,33 +299,12 @@ def may_have(definition: Definition, words: Iterable[str]) -> bool:
 
 
 def nodes_of(definition: Definition) -> Sequence[ast.AST]:
-    """Return all nodes of a definition, each before those below it.
-
-    They are listed once for each tree and outermost definition.
-    """
-    outermost = definition
-    while outermost.parent is not None:
-        outermost = outermost.parent
-    nodes, parts = _listing(definition.outline.file, outermost.node)
-    if definition is outermost:
-        return nodes
+    """Return all nodes of a definition, each before those below it."""
+    tree = definition.outline.file.tree
+    assert tree is not None  # the definition was found in it
+    nodes, parts = listing(tree)
     start, end = parts[definition.node]
     return nodes[start:end]
-
-
-def all_nodes(file: SourceFile) -> Iterator[ast.AST]:
-    """Yield the nodes of all statements of a file, each before those below it."""
-    for statement in () if file.tree is None else file.tree.module.body:
-        yield from _listing(file, statement)[0] if isinstance(statement, DEFINITIONS) else walk(statement)
-
-
-def _listing(file: Text, node: ast.AST) -> tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]:
-    tree = file.tree
-    assert tree is not None  # the node is a part of it
-    key = (listed, node)
-    if key not in tree.facts:
-        tree.facts[key] = listed(node)
-    return cast("tuple[list[ast.AST], dict[ast.AST, tuple[int, int]]]", tree.facts[key])
 
 
 def words_of(definition: Definition) -> frozenset[str]:

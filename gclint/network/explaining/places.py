@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from gclint.code.outline import Definition, ImportStatement
-from gclint.code.walk import walk
+from gclint.code.walk import all_nodes, walk
 from gclint.network.evaluation.body import Body
-from gclint.network.evaluation.classes import ClassInfo, all_nodes
+from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ClassValue, Container, ExternalInstance
 from gclint.network.holders import held_classes
@@ -107,7 +107,7 @@ class _Finder:
             for item in statement.items:
                 words = _IDENTIFIER.finditer(file.text, item.start, item.end)
                 yield from ((word[0], word.start()) for word in words)
-        for node in all_nodes(file):
+        for node in all_nodes(file.tree):
             if isinstance(node, ast.Name) and node.lineno == row:
                 yield node.id, file.places.start(node)
             elif isinstance(node, ast.Attribute) and node.end_lineno == row:
