@@ -311,6 +311,17 @@ def test_no_two_classes_have_one_name() -> None:
     assert {name: modules for name, modules in _classes().items() if len(modules) > 1} == {}
 
 
+def test_no_module_gives_a_name_two_meanings() -> None:
+    for module, path in _modules():
+        bound: list[str] = []
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            bound += [each.id for each in targets if isinstance(each, ast.Name)]
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                bound.append(node.name)
+        assert len(bound) == len(set(bound)), f"{module}: {sorted(bound)}"
+
+
 def test_names_are_made_of_the_words_of_the_field() -> None:
     used = {
         (module, word): name

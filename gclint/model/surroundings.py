@@ -123,7 +123,7 @@ OF_TYPES = frozenset(("__base__", "__bases__", "__mro__", "mro", "__subclasses__
 """The attributes of a class that tell its bases, or are told by them."""
 _OF_FUNCTIONS = names("__code__ __defaults__ __kwdefaults__ __closure__ __globals__ __wrapped__ __func__")
 """What tells a function from what wraps it, as releases from 5.23 do with ``forward``, or changes it."""
-_OF_FUNCTIONS = names(
+_ASKING_ALIKE = names(
     """
     inspect.signature inspect.isclass inspect.iscoroutinefunction inspect.isfunction inspect.isgenerator
     inspect.ismethod inspect.ismodule inspect.Parameter inspect.unwrap
@@ -817,7 +817,7 @@ class Surroundings(Freezing):
             self._see_running(call, name, node, frame)
         if name in _DIFFERENTIATING and not self._inside:
             self.see(Matter.DIFFERENTIATED, name, node, frame)
-        if name.partition(".")[0] == "inspect" and not (self._inside and name in _OF_FUNCTIONS):
+        if name.partition(".")[0] == "inspect" and not (self._inside and name in _ASKING_ALIKE):
             self.see(Matter.ASKED, quoted(node), node, frame)
         if name in _ASKING and self._asks(name, call):
             self.see(Matter.ASKED, quoted(node), node, frame, self._classes(call.positional[0]))
