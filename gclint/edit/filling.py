@@ -50,7 +50,7 @@ _LOOKING_UP = frozenset(("getattr", "get_submodule"))
 _SETTING = frozenset((*COMPUTING, "__setattr__", "set_submodule"))
 _COMPUTING = _SETTING | {"getattr"}
 _ANY = ".+"
-_GAPS = re.compile(r"%\w|\{[^}]*\}")
+_GAPS = re.compile(r"%\w|\{[^{}]*\}")
 """Where a text that is filled in has gaps."""
 _OF_PATHS = "_submodule"
 """A part of the names of methods that take paths of parts."""
