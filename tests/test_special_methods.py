@@ -9,7 +9,7 @@ import pytest
 
 from gclint.finding import Applicability
 from tests.decisions.toy import block, model, toy
-from tests.toy_models import applicability
+from tests.toy_models import applicability, only_fix
 
 _BEFORE = """
 SEEN = []
@@ -173,6 +173,13 @@ def test_what_a_class_does_is_a_doubt_alone(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", _NOT_FOLLOWED)
 def test_what_is_not_followed_is_a_doubt(name: str, tmp_path: Path) -> None:
     assert _applicability(*_NOT_FOLLOWED[name], tmp_path) is Applicability.UNSAFE
+
+
+def test_what_a_class_has_itself_is_found_before_a_base_that_is_not_known(tmp_path: Path) -> None:
+    own = _with_method("__getitem__", "1", "tick").replace("class Own", "class Own(made_elsewhere())")
+    layer = block(f"y = OWN[0]\n{_MIXED}")
+    text = toy(f"from elsewhere import made_elsewhere\n{_BEFORE}{own}\n\nOWN = Own()\n\n\n", layer, model())
+    assert "`tick` changes" in (only_fix(tmp_path, text).reason or "")
 
 
 def test_a_kept_generator_is_used_up(tmp_path: Path) -> None:

@@ -485,7 +485,9 @@ class Objects:
     def find(self, kind: Class, name: str, behind: Class | None = None) -> tuple[Value, Class] | None:
         """Return what a class has under a name, and the class that defines it."""
         line = self.line(kind)
-        for each in line[line.index(behind) + 1 :] if behind in line else line:
+        # A base that is not known is None, too.
+        start = line.index(behind) + 1 if behind is not None and behind in line else 0
+        for each in line[start:]:
             if isinstance(each, Class):
                 members = self.spaces.members.get(each)
                 if members is not None and name in members:
