@@ -224,18 +224,17 @@ def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
     for site in list(sites):
         if site.function is not None:
             sites += _sites_inside(scope, site.function, site.args, holders)
+    running: list[RunSite] = []
     by_receiver: dict[tuple[Hashable, tuple[ClassInfo, ...]], Peers] = {}
     for site in sites:
         # Two loops may use the same name for their variables.
         site.peers = by_receiver.setdefault((structure(site.receiver), site.blocks), Peers())
         site.peers.add(site.call, site.loops)
-    return [site for site in sites if not site.blocks or _is_narrowed(site)]
-
-
-def _is_narrowed(site: RunSite) -> bool:
-    """Leave a call only the blocks that it may run by the tests around it; return whether it runs any."""
-    site.blocks = narrowed(site.scope, site.call, site.receiver, site.blocks)
-    return bool(site.blocks)
+        blocks = narrowed(site.scope, site.call, site.receiver, site.blocks)
+        if blocks or not site.blocks:
+            site.blocks = blocks
+            running.append(site)
+    return running
 
 
 def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> Iterator[RunSite]:
