@@ -183,7 +183,7 @@ class _Unguarded:
 def _unguarded_caches(network: Network) -> Iterator[_Unguarded]:
     """Yield the caches of a file that reach a checkpointing layer under a name that no release disables."""
     for site in network.run_sites if USE_CACHE in network.file.text else ():
-        block = next((info for info in site.blocks if info.is_checkpointing), None)
+        block = site.layer
         if block is None or block.signature is None or site.checkpointed or site.function is not None:
             continue
         method = _method(site)
@@ -201,7 +201,7 @@ def _unguarded_caches(network: Network) -> Iterator[_Unguarded]:
 
 def _why_guarded(network: Network, site: RunSite) -> str:
     """Return why a call site gets no cache that is made although the model checkpoints."""
-    block = next((info for info in site.blocks if info.is_checkpointing), None)
+    block = site.layer
     made = _made_for_cache(network.file)
     passed = made.intersection(arg.value.id for arg in site.args if isinstance(arg.value, ast.Name))
     if block is None or site.checkpointed or site.function is not None:

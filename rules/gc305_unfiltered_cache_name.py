@@ -86,7 +86,9 @@ class UnfilteredCacheName(Rule):
         if not any(which and name in network.file.text for name, which in left_on.items()):
             return
         for site in network.run_sites:
-            block = next((info for info in site.blocks if info.is_checkpointing), None)
+            block = next(
+                (info for info in site.blocks if info.is_checkpointing and info in site.let_through), None
+            )
             if block is None or site.checkpointed or site.function is not None or is_spared(site):
                 continue
             if untrained(site) is not None:

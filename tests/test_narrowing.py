@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from gclint.code.project import Project
+from gclint.finding import Applicability, Finding
 from gclint.rule import all_rules
 from gclint.run.check import check
 from gclint.settings import Settings
 
 _MODEL = """\
+import torch
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -43,7 +45,7 @@ class CachedLayer(GradientCheckpointingLayer):
     def __init__(self, config):
         super().__init__(config)
         self.layers = nn.ModuleList([CachedLayer(config) if i % 2 else LocalLayer(config) for i in range(4)])
-
+{made}
     def forward(self, hidden_states, attention_mask=None, past_key_values=None):
         for layer in self.layers:
 {body}
@@ -95,6 +97,29 @@ _CHOICES = {
         f"if isinstance(layer, LocalLayer):\n    found = layer\n    {_SHORT}",
         f"if isinstance(layer, LocalLayer):\n    layer = self.layers[1]\n    {_SHORT}",
     ),
+    "the next of several ends": (
+        f"if self.training:\n    continue\nelif isinstance(layer, CachedLayer):\n    {_LONG}\n    continue\n"
+        f"{_SHORT}",
+        f"if self.training:\n    continue\nelif isinstance(layer, CachedLayer):\n    {_LONG}\n{_SHORT}",
+    ),
+    "the end of the other side": (
+        f"if isinstance(layer, LocalLayer):\n    pass\nelse:\n    {_LONG}\n    continue\n{_SHORT}",
+        f"if isinstance(layer, LocalLayer):\n    pass\nelse:\n    {_LONG}\n{_SHORT}",
+    ),
+    "its class": (
+        f"if layer.__class__ is LocalLayer:\n    {_SHORT}",
+        f"if layer.config is LocalLayer:\n    {_SHORT}",
+    ),
+    "another layer in the next turn": (
+        f"if isinstance(layer, LocalLayer):\n    for other in self.layers:\n        {_SHORT}",
+        f"if isinstance(layer, LocalLayer):\n    for _ in range(2):\n        {_SHORT}\n"
+        "        layer = self.layers[1]",
+    ),
+    "another variable of the same name": (
+        "if isinstance(layer, LocalLayer):\n    x = [layer(hidden_states, attention_mask) for _ in (1,)]",
+        "if isinstance(layer, LocalLayer):\n"
+        "    x = [layer(hidden_states, attention_mask) for layer in self.layers]",
+    ),
     "another object": (
         f"other = layer\nif isinstance(layer, LocalLayer):\n    {_SHORT}",
         f"other = self.layers[0]\nif isinstance(other, LocalLayer):\n    {_SHORT}",
@@ -102,11 +127,20 @@ _CHOICES = {
 }
 
 
-def _codes(folder: Path, body: str, more: str = "") -> set[str]:
+def _found(
+    folder: Path, body: str, more: str = "", base: str = "GradientCheckpointingLayer", made: str = ""
+) -> list[Finding]:
     lines = "\n".join(f"            {each}" for each in body.splitlines())
+    text = _MODEL.format(more=more, made=made, body=lines).replace(
+        "Layer(GradientCheckpointingLayer)", f"Layer({base})"
+    )
     path = folder / "modeling_mixed.py"
-    path.write_text(_MODEL.format(more=more, body=lines), encoding="utf-8")
-    return {each.code for each in check(Project(Settings(), [path]), list(all_rules())).findings}
+    path.write_text(text, encoding="utf-8")
+    return list(check(Project(Settings(), [path]), list(all_rules())).findings)
+
+
+def _codes(folder: Path, body: str, more: str = "") -> set[str]:
+    return {each.code for each in _found(folder, body, more)}
 
 
 @pytest.mark.parametrize(("apart", "mixed"), _CHOICES.values(), ids=list(_CHOICES))
@@ -124,3 +158,13 @@ def test_a_class_that_inherits_two_is_let_through_by_either(tmp_path: Path) -> N
 @pytest.mark.parametrize("kinds", ["self.kinds", "(LocalLayer, nn.Linear)"])
 def test_a_class_that_is_not_known_lets_all_through(kinds: str, tmp_path: Path) -> None:
     assert _codes(tmp_path, f"if isinstance(layer, {kinds}):\n    {_SHORT}") == {"GC002"}
+
+
+def test_no_repair_is_safe_for_what_tests_seem_to_keep_away(tmp_path: Path) -> None:
+    # What `torch.compile` gives is no `CachedLayer` any more, but runs one.
+    made = "        self.layers = nn.ModuleList([torch.compile(each) for each in self.layers])\n"
+    short = "hidden_states = layer(hidden_states, past_key_values)"
+    body = f"if isinstance(layer, CachedLayer):\n    {_LONG}\nelse:\n    {short}"
+    found = _found(tmp_path, body, base="nn.Module", made=made)
+    assert [each.code for each in found] == ["GC001", "GC001"]
+    assert not any(each.fix and each.fix.applicability is Applicability.SAFE for each in found)

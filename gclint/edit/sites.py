@@ -241,7 +241,8 @@ def reasons(network: Network, sites: Iterable[RunSite], innocence: str) -> Itera
 
 
 def _named(site: RunSite) -> str:
-    return " or ".join(f"`{info.name}`" for info in site.blocks)
+    run = [info for info in site.blocks if info in site.let_through] or site.blocks
+    return " or ".join(f"`{info.name}`" for info in run)
 
 
 def _defective_sites(network: Network) -> Iterator[SiteDefects]:
@@ -252,6 +253,9 @@ def _defective_sites(network: Network) -> Iterator[SiteDefects]:
         if isinstance(known, Unjudged):
             continue
         wrong = [binding for binding in known if binding.defects()]
+        layers = {binding.block for binding in wrong if binding.block.is_checkpointing}
+        if site.let_through.isdisjoint(layers):
+            wrong = [binding for binding in wrong if binding.block not in layers]
         if not wrong:
             continue
         # What is wrong today has to be right for all blocks, but for others it is not wrong yet.

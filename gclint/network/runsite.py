@@ -133,6 +133,17 @@ class RunSite:
         return any(isinstance(each, EvaluatedMethod) and each.method == "forward" for each in called)
 
     @cached_property
+    def let_through(self) -> frozenset[ClassInfo]:
+        """The blocks that the tests around the call let through: of others, it has no defects to report."""
+        return narrowed(self.scope, self.call, self.receiver, self.blocks)
+
+    @property
+    def layer(self) -> ClassInfo | None:
+        """The first checkpointing layer that they let through."""
+        found = (info for info in self.blocks if info.is_checkpointing)
+        return next((info for info in found if info in self.let_through), None)
+
+    @cached_property
     def does_more(self) -> bool:
         """Whether the inner function also computes what takes memory, beside running the blocks."""
         if self.function is None:
@@ -224,17 +235,12 @@ def run_sites(scope: Scope, holders: Holders) -> list[RunSite]:
     for site in list(sites):
         if site.function is not None:
             sites += _sites_inside(scope, site.function, site.args, holders)
-    running: list[RunSite] = []
     by_receiver: dict[tuple[Hashable, tuple[ClassInfo, ...]], Peers] = {}
     for site in sites:
         # Two loops may use the same name for their variables.
         site.peers = by_receiver.setdefault((structure(site.receiver), site.blocks), Peers())
         site.peers.add(site.call, site.loops)
-        blocks = narrowed(site.scope, site.call, site.receiver, site.blocks)
-        if blocks or not site.blocks:
-            site.blocks = blocks
-            running.append(site)
-    return running
+    return sites
 
 
 def calls_as_sites(scope: Scope, offset: int, blocks: tuple[ClassInfo, ...]) -> Iterator[RunSite]:
