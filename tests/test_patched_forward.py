@@ -26,6 +26,12 @@ _REPLACING = {
     "the class's": _IMPORT + "ToyLayer.forward = None",
     "the class's, by its module": "import modeling_toy\nmodeling_toy.ToyLayer.forward = None",
     "an object's": _IMPORT + "for layer in model.layers:\n    layer.forward = wrapped(layer.forward)",
+    "that of a class by its module's name": (
+        "import importlib\nimportlib.import_module('modeling_' + 'toy').ToyLayer.forward = None"
+    ),
+    "that of a loaded module": "import sys\nsys.modules['modeling_toy'].ToyLayer.forward = None",
+    "that of a package": "import models\nmodels.modeling_toy.ToyLayer.forward = None",
+    "that of a star": "from models import *\nToyLayer.forward = None",
     "an item's": _IMPORT + "model.encoder.layers[0].forward = None",
 }
 _FAR = {
@@ -37,6 +43,8 @@ _FAR = {
 }
 """In files that import nothing of the model."""
 _OTHER = {
+    "that of a class of another name": "import models\nmodels.modeling_toy.ToyAttention.forward = None",
+    "that of a known class of this name": ("class ToyLayer:\n    pass\n\n\nToyLayer.forward = None"),
     "a part's": _IMPORT + "for layer in model.layers:\n    layer.attention.forward = None",
     "another model's": "from modeling_other import OtherLayer\nlayer.forward = None",
     "a comparison": _IMPORT + "assert ToyLayer.forward == None",
@@ -68,6 +76,17 @@ def test_files_that_import_nothing_replace_what_holds_blocks_by_its_name(script:
     reason = _reason(tmp_path, f"def patch(model):\n{indent(script, '    ')}\n", ">=4.53")
     assert reason is not None
     assert ".forward` is replaced on line" in reason
+
+
+@pytest.mark.parametrize("script", [_REPLACING["the class's"], _REPLACING["that of a package"]])
+def test_files_that_name_a_block_are_followed_in_a_large_project(script: str, tmp_path: Path) -> None:
+    for number in range(61):
+        (tmp_path / f"other_{number}.py").write_text(
+            "def patch(x):\n    x.forward = None\n", encoding="utf-8"
+        )
+    reason = _reason(tmp_path, script, ">=4.53")
+    assert reason is not None
+    assert ".forward` is replaced on line 2 of" in reason
 
 
 @pytest.mark.parametrize("script", _OTHER.values(), ids=list(_OTHER))

@@ -11,6 +11,7 @@ from gclint.code.neighbouring_files import files_mentioning
 from gclint.code.paths import behind_line
 from gclint.code.questions import Topic
 from gclint.code.remembered import remembered
+from gclint.code.walk import last_name
 from gclint.edit.replaced import files_imported
 from gclint.edit.switching import computes_names
 from gclint.edit.users import module_word
@@ -23,6 +24,7 @@ from gclint.model.replacements import (
     classes_replaced,
     is_plain,
     places_of_words,
+    receiver_of,
     replacements,
 )
 from gclint.network.evaluation.classes import ClassInfo
@@ -56,14 +58,15 @@ def forwards_replaced(network: Network, blocks: frozenset[ClassInfo]) -> tuple[s
 def _forwards_replaced(network: Network, blocks: Collection[ClassInfo]) -> Iterator[str]:
     """Yield where the ``forward`` of a block is replaced, on the class or on an object that may be one.
 
-    In another file, something unknown may be one if it is an item of what is called like their stack, or if
-    the file names the block, what runs it, or their module, or is imported by that.
+    In another file, something unknown may be one if it is called like a block, or is an item of what is
+    called like their stack, or if the file imports the block, what runs it, or their module, or is imported
+    by that.
     """
     spaces = spaces_of(network.project)
     around = {base for info in blocks for base in info.mro}
     around |= {site.owner for site in network.run_sites if not set(blocks).isdisjoint(site.blocks)}
     named, words = {each.file for each in around} | {network.file}, {each.name for each in around}
-    for file, is_near in _replacing(network, named, words):
+    for file, is_near in _replacing(network, blocks, named, words):
         if not replacements(file):
             continue  # Its module need not be kept.
         space = spaces.of(file)
@@ -75,11 +78,6 @@ def _forwards_replaced(network: Network, blocks: Collection[ClassInfo]) -> Itera
                 row = file.position(space.offset(node)).row
                 yield f"{_action(node)} on line {row}{where}"
                 return
-
-
-def _may_name(file: SourceFile, attributes: Collection[str]) -> bool:
-    """Tell whether a file may read one of some attributes, be it by a name that it puts together."""
-    return not words_in(file).isdisjoint(attributes) or computes_names(file)
 
 
 def _action(node: ast.AST) -> str:
@@ -110,13 +108,19 @@ def _may_be_of(
         nodes = {spaces.of(base.file).class_node(base.name) for base in info.mro}
         if not nodes.isdisjoint(replaced):
             return True
-    words = {each for each in replaced if isinstance(each, str)}
+    receiver, words = receiver_of(node), {each for each in replaced if isinstance(each, str)}
+    if len(words) == len(replaced) and receiver is not None and last_name(receiver) in _names(blocks):
+        return True
     if any(f"`{name}`" in words for name in network.holding_attributes):
         return True
     if not words or not is_near:
         return False
     receiver = node.value if isinstance(node, ast.Attribute) else None
     return not (isinstance(receiver, ast.Attribute) and _holds_others(receiver.attr, network, blocks))
+
+
+def _names(blocks: Collection[ClassInfo]) -> set[str]:
+    return {base.name for info in blocks for base in info.mro}
 
 
 def _holds_others(name: str, network: Network, blocks: Collection[ClassInfo]) -> bool:
@@ -130,22 +134,22 @@ def _holds_others(name: str, network: Network, blocks: Collection[ClassInfo]) ->
 
 
 def _replacing(
-    network: Network, named: Set[SourceFile], words: Set[str]
+    network: Network, blocks: Collection[ClassInfo], named: Set[SourceFile], words: Set[str]
 ) -> Iterator[tuple[SourceFile, bool]]:
     """Yield the files of a run, or around it, that may replace a block's ``forward``, and which are near.
 
     Args:
         network: the file that runs the blocks.
+        blocks: the classes.
         named: the modules of the blocks, and of what runs them.
         words: the names of these classes.
     """
     project = network.project
     files = project.chosen(files_mentioning(project, *WORDS), REPLACING, "", network.file)
-    key = " ".join(sorted({*words, *map(module_word, named)}))
+    imported = " ".join(sorted({*words, *map(module_word, named)}))
     is_small = len(files) <= _MOST_FILES
-    attributes = sorted(network.holding_attributes)
-    if is_small:
-        key = "|".join((key, *attributes))
+    read = " ".join(sorted(_names(blocks).union(network.holding_attributes if is_small else ())))
+    key = "|".join((imported, read, *(("",) if is_small else ())))
     # The verdict depends on the text of these alone; of most files, nothing matters but the words.
     likely = set(project.chosen((each.path for each in files), REPLACING, key, network.file))
     own = {network.file, *files_imported(network)}
@@ -153,8 +157,13 @@ def _replacing(
         if file in own or file in likely:
             project.consult(network.file, file.path)
             is_near = file in own or names_any(spaces_of(project), file, named, words)
-            if is_near or (is_small and _may_name(file, attributes)):
+            if is_near or _may_read(file, read.split(), is_small=is_small):
                 yield file, is_near
+
+
+def _may_read(file: SourceFile, names: Collection[str], *, is_small: bool) -> bool:
+    """Tell whether a file may read one of some names; in small projects, it may put such a name together."""
+    return not words_in(file).isdisjoint(names) or (is_small and computes_names(file))
 
 
 @remembered
@@ -165,12 +174,12 @@ def _has_words(file: SourceFile) -> bool:
 def _may_replace(file: SourceFile, key: str) -> bool:
     """Tell whether a file has words of what replaces a ``forward``, and may name what the key has.
 
-    The key is empty, or has words of which a file imports one; behind these, in small projects, follow
-    attributes of which it may read one instead.
+    The key is empty, or has words of which a file imports one, and names of which it may read one instead. In
+    small projects, it has a further mark.
     """
-    words, *attributes = key.split("|")
-    is_likely = not key or not likely_imported(file).isdisjoint(words.split())
-    return (is_likely or ("|" in key and _may_name(file, attributes))) and _has_words(file)
+    imported, *read = key.split("|")
+    is_likely = not read or not likely_imported(file).isdisjoint(imported.split())
+    return _has_words(file) and (is_likely or _may_read(file, read[0].split(), is_small=len(read) > 1))
 
 
 REPLACING = Topic("replacing", _may_replace, is_about_others=True)

@@ -141,7 +141,7 @@ def classes_replaced(
 
 def _own_class(space: Space, node: ast.AST) -> ast.ClassDef | None:
     """Return the class if a place is about the ``self`` of one of its methods."""
-    receiver = _receiver(node)
+    receiver = receiver_of(node)
     classes = [each for each in (space.tree.body if space.tree else ()) if isinstance(each, ast.ClassDef)]
     methods = [
         (kind, each)
@@ -169,7 +169,7 @@ def _rebinds(method: ast.FunctionDef, name: ast.expr | None) -> bool:
     )
 
 
-def _receiver(node: ast.AST) -> ast.expr | None:
+def receiver_of(node: ast.AST) -> ast.expr | None:
     """Return of what a place may replace an attribute."""
     if isinstance(node, ast.Attribute):
         return node.value
