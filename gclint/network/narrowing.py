@@ -7,14 +7,12 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gclint.code.tree import blocks_of
-from gclint.code.walk import COMPREHENSIONS, LOOPS, structure, walk
+from gclint.code.walk import COMPREHENSIONS, LEAVING, LOOPS, structure, walk
 from gclint.network.assignments import contains
 from gclint.network.evaluation.classes import ClassInfo
 from gclint.network.evaluation.scope import Scope
 from gclint.network.evaluation.values import ClassValue
 from gclint.network.index import subclasses
-
-_LEAVING = (ast.Continue, ast.Break, ast.Return, ast.Raise)
 
 
 class _Asked(NamedTuple):
@@ -91,7 +89,7 @@ def _left_behind(statement: ast.stmt) -> Iterator[tuple[ast.expr, bool]]:
 def _leaves(block: Sequence[ast.stmt]) -> bool:
     last = block[-1] if block else None
     both = isinstance(last, ast.If) and _leaves(last.body) and _leaves(last.orelse)
-    return both or isinstance(last, _LEAVING)
+    return both or isinstance(last, LEAVING)
 
 
 def _binds(node: ast.AST, names: Collection[str]) -> bool:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from gclint.code.walk import (
     COMPREHENSIONS,
     FUNCTIONS,
+    LEAVING,
     LOOPS,
     WITHS,
     Comprehension,
@@ -24,7 +25,6 @@ Entry: TypeAlias = "NameBinding | FunctionNode | None"
 """A binding or function that may reach a place; None stands for the value before the code runs."""
 _Live: TypeAlias = "frozenset[Entry]"
 _DEAD: _Live = frozenset()
-_LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 # Most nodes are of other types.
 _NOT_PLAIN = frozenset(
     (*COMPREHENSIONS, *FUNCTIONS, ast.Name, ast.Lambda, ast.ClassDef, ast.Call, ast.NamedExpr)
@@ -118,7 +118,7 @@ class Reaching:
             self._additions += [(binding, live) for binding in self._own(node)]
             return live
         live = self._expression(node, live)
-        return _DEAD if isinstance(node, _LEAVING) else live
+        return _DEAD if isinstance(node, LEAVING) else live
 
     # -- expressions
 
